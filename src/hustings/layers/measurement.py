@@ -4,20 +4,20 @@
         `-,     `-x     `-,     `-,
     q      *               *      *     q has lost one of four
 
-Idea       Every member multicasts numbered probes. Who hears them counts the gaps: that is its
-           loss, over the last `window` probes of each other member, on average over all of them. A
-           probe says which probes its sender has heard, and how long ago: that makes a round trip,
-           half of which is the delay. Either goes among the member's attributes, and the choice
-           function ranks by it (lowest:loss, lowest:delay).
-Hysteresis An attribute follows what is measured only if that is off by more than half a `step`, and
-           a leader stands better by two steps than it measures. So a leader gives way only to one
-           that measures better by a step at least, and surely to one that does by three.
+Idea       Every member multicasts numbered probes. A member that hears them counts the gaps: that
+           is its loss, over the last `window` probes of each other member, on average over all of
+           them. A probe says which probes its sender has heard, and how long ago. That makes a
+           round trip, and half of it is the delay. The loss or the delay becomes an attribute of
+           the member, and the choice function ranks by it (lowest:loss, lowest:delay).
+Hysteresis An attribute follows the measured value only if the two differ by more than half a
+`step`. A leader's attribute is better by two steps than its measured value. So a leader gives way
+only to a member that measures better by at least a step, and surely to one that does by three.
 Cost       One multicast of each member per T_M, with as many echoes as members, at most 32.
 Paper      Announce-listen thesis, chapter 5, section 5.7, "Other definitions of leadership": "an
            estimate of the level of loss it has observed", "the sum of the delays observed".
 
-`Measurement` is pure, with time as an argument; `Measuring` puts it under an election. Who runs a
-member takes the attribute over (`stand`) when a handler has run.
+`Measurement` is pure, with time as an argument. `Measuring` puts it under an election. The code
+that runs a member reads the attribute (`stand`) after each handler.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ from hustings.layers.layer import Layer
 from hustings.layers.leadership.priority import with_attribute
 
 MEASURE_TIMER = "T_M"
-WORST = 1.0  # as what a member stands that has measured nothing yet
+WORST = 1.0  # the attribute of a member that has measured nothing yet
 _ECHOES = 32  # in one probe
-_FEWEST = 5  # probes of somebody, before what was heard of it counts
-_RECENT = 64  # own probes whose echo is waited for
+_FEWEST = 5  # probes of a member, before its measurement counts
+_RECENT = 64  # own probes that wait for their echo
 _WEIGHT = 0.125  # of the latest round trip in the mean
 
-Echo = tuple[MemberId, Count, float]  # whose probe, its number, how long ago
+Echo = tuple[MemberId, Count, float]  # the probe's sender, its number, how long ago
 
 
 class MeasureMsg(LayerMessage, frozen=True, tag="MEASURE"):
-    """A numbered probe, with what its sender has heard last of others."""
+    """A numbered probe, with the last probes that its sender has heard from others."""
 
     role: ClassVar[Role] = Role.DETECTOR
     incarnation: Incarnation
@@ -56,7 +56,7 @@ class MeasureMsg(LayerMessage, frozen=True, tag="MEASURE"):
 
 
 class MeasureConfig(Config, frozen=True, kw_only=True):
-    """What is measured, and how soon an attribute follows."""
+    """The measured quantity, and how soon an attribute follows it."""
 
     what: Annotated[
         Literal["loss", "delay"], msgspec.Meta(description="what is measured, and its attribute")
@@ -82,12 +82,12 @@ class MeasureConfig(Config, frozen=True, kw_only=True):
 
     @property
     def period(self) -> float:
-        """Between two probes."""
+        """The time between two probes."""
         return 5 * self.delta if self.T_M is None else self.T_M
 
     @property
     def hysteresis(self) -> float:
-        """By how much another must be better."""
+        """By how much another member must be better."""
         if self.step is not None:
             return self.step
         return 0.1 if self.what == "loss" else self.delta / 4
@@ -104,20 +104,20 @@ def measure_config(given: str | Mapping[str, object], delta: float) -> MeasureCo
 
 
 class Way:
-    """What has come from one member."""
+    """The probes that have come from one member."""
 
     __slots__ = ("at", "delay", "first", "got", "last", "life")
 
     def __init__(self, now: float, life: int, number: int) -> None:
-        """Its first probe has this number; 0: none has come, and from now on each is missed."""
+        """The first probe has this number. 0: none has come, and from now on each one is missed."""
         self.life = life
         self.first = self.last = number
-        self.at = now  # when the last one came
+        self.at = now  # when the last probe came
         self.got: dict[int, None] = {number: None} if number else {}
         self.delay: float | None = None
 
     def heard(self, now: float, number: int, window: int) -> None:
-        """One more probe, perhaps late or twice."""
+        """Note one more probe, which may be late or doubled."""
         if number > self.last:
             self.last, self.at = number, now
         self.got[number] = None
@@ -126,19 +126,19 @@ class Way:
             del self.got[old]
 
     def counted(self, now: float, period: float, window: int) -> tuple[int, int]:
-        """How many of its probes were to come, and how many did; those overdue are lost."""
+        """How many of its probes were due, and how many came. Overdue probes are lost."""
         last = self.last + max(0, int((now - self.at) / period - 0.5))
         first = max(self.first, last - window + 1, 1)
         return last - first + 1, sum(number >= first for number in self.got)
 
 
 class Measurement:
-    """How well one member hears the others, and as what it stands for that."""
+    """How well one member hears the others, and the attribute that follows from it."""
 
     def __init__(self, config: MeasureConfig) -> None:
         self.config = config
         self.ways: dict[MemberId, Way] = {}
-        self.sent: dict[int, float] = {}  # own probes, and when
+        self.sent: dict[int, float] = {}  # own probes, and when each was sent
         self.number = 0
         self.published: float | None = None
 
@@ -167,7 +167,7 @@ class Measurement:
                 way.delay = half if way.delay is None else way.delay + _WEIGHT * (half - way.delay)
 
     def attend(self, now: float, others: Collection[MemberId]) -> None:
-        """Who is in the group: others are gone, and tell nothing about ways."""
+        """Note the members of the group. Others are gone, and no longer count."""
         for member in [one for one in self.ways if one not in others]:
             del self.ways[member]
         for member in others:
@@ -175,7 +175,7 @@ class Measurement:
                 self.ways[member] = Way(now, 0, 0)
 
     def value(self, now: float) -> float | None:
-        """The mean over all others; None before there is enough to go by."""
+        """The mean over all others; None before there are enough probes."""
         if self.config.what == "delay":
             known = [way.delay for way in self.ways.values() if way.delay is not None]
         else:
@@ -185,7 +185,7 @@ class Measurement:
         return sum(known) / len(known) if known else None
 
     def follow(self, now: float, *, leading: bool) -> None:
-        """Let the attribute follow, if what is measured has moved far enough."""
+        """Let the attribute follow, if the measured value has moved far enough."""
         measured, step = self.value(now), self.config.hysteresis
         if measured is None:
             return
@@ -195,7 +195,7 @@ class Measurement:
 
 
 class Measuring(Layer):
-    """`inner`, whose member measures what it is ranked by."""
+    """`inner`, whose member measures the attribute by which it is ranked."""
 
     adds = "a measurement"
     messages = (MeasureMsg,)
@@ -205,7 +205,7 @@ class Measuring(Layer):
         self.measurement = Measurement(config)
 
     def stand(self, me: Candidate) -> Candidate:
-        """This member with what it has measured among its attributes."""
+        """This member with the measured value among its attributes."""
         value = self.measurement.published
         if value is None:
             return me
@@ -243,7 +243,7 @@ class Measuring(Layer):
 
 
 def check_ranked(ranks: str, config: MeasureConfig) -> None:
-    """Refuse to measure what nobody is ranked by."""
+    """Refuse to measure a quantity by which no member is ranked."""
     if f"lowest:{config.what}" not in ranks.split(","):
         raise BadInput(
             f"members measure their {config.what}, and are chosen by {ranks}: take choice "

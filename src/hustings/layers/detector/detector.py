@@ -28,9 +28,9 @@ function from what a member knows (its view, itself, its leader, its suspects) t
 keeps nothing. So a member asks again only when one of the four has changed.
 
     pattern        heartbeats each period    a crash is noticed by
-    all-to-all     N(N-1)                    everybody
+\
     ring           N                         the next live member before it
-    leader-to-all  N-1                       everybody, if it was the leader's
+    leader-to-all  N-1                       all members, if it was the leader's
     to-leader      N-1                       the leader, if it was another's
 
 The counts hold for a group without suspects. A pattern says which members send heartbeats unasked.
@@ -280,7 +280,7 @@ class Detector:
         vigil = self._vigils.get(sender)
         if vigil is not None:
             now = ctx.now()
-            # The sender's timer is long overdue and has not fired: this member has slept.
+            # The timer for the sender is long overdue and has not fired: this member has slept.
             if self._health.late(now, now - vigil.due):
                 self.monitor.pardon(sender)
             vigil.hasty = message.heir == ctx.me.id

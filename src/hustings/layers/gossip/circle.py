@@ -1,10 +1,12 @@
-"""Whom one member knows: entries, when each was last heard of, suspects, and who was forgotten.
+"""The members that one member knows: entries, when each was last heard of, suspects, the forgotten.
 
-The pure part of gossip membership, with time as an argument and nothing sent; `gossip` runs it.
+This is the pure part of gossip membership, with time as an argument. It sends nothing; `membership`
+runs it.
 
-The circle holds at most `view_size` others. When more are heard of, it keeps those whose ids a hash
-with a private salt puts first: a uniform sample of the group, however often some are spoken of, and
-a steady one, since a member's place in that order never changes.
+The circle holds at most `view_size` others. When more are heard of, it keeps the members whose ids
+come first in the order of a hash with a private salt. That is a uniform sample of the group,
+however often some members are mentioned. It is also a steady sample, since a member's place in that
+order never changes.
 """
 
 from __future__ import annotations
@@ -21,14 +23,14 @@ from hustings.layers.gossip.config import GossipConfig
 from hustings.layers.gossip.messages import MAX_NUMBER, Entry, sound, weight
 
 _ASKED = 4  # times that a silent member is asked in the second half of T_fail
-_WHOLE = 32  # entries in a message from which on they are taken in together
-_REFUSED = 1 << 14  # ids that are remembered as not ranking high enough: saves time only
+_WHOLE = 32  # from this number of entries on, a message's entries are taken in together
+_REFUSED = 1 << 14  # ids that are remembered as ranked too low: this only saves time
 
 _NOTHING: Sequence[Report] = ()
 
 
 class Known(Mapping[MemberId, Candidate]):
-    """The candidates of a view, looked up in the entries: no second table."""
+    """The candidates of a view, looked up in the entries, without a second table."""
 
     __slots__ = ("_entries",)
 
@@ -46,7 +48,7 @@ class Known(Mapping[MemberId, Candidate]):
 
 
 class Circle:
-    """One member's acquaintances; `view` lists the live ones and the member itself."""
+    """The members that one member knows. `view` lists the live ones and the member itself."""
 
     __slots__ = (
         "_accepts",
@@ -72,33 +74,36 @@ class Circle:
         self._config = config
         self._accepts = accepts
         self._me: MemberId = 0
-        self._entries: dict[MemberId, Entry] = {}  # of all who are known, this member included
-        self._heard: dict[MemberId, float] = {}  # of the live, when last; the longest ago first
-        self._suspects: dict[MemberId, float] = {}  # when last heard of
-        self._doubted: dict[MemberId, int] = {}  # of them: the counter that hearsay must exceed
-        # Who was forgotten or left, and what must be exceeded to be believed in again.
+        self._entries: dict[MemberId, Entry] = {}  # of all known members, this one included
+        # when each live member was last heard of; the longest silence first
+        self._heard: dict[MemberId, float] = {}
+        self._suspects: dict[MemberId, float] = {}  # when each suspect was last heard of
+        # for some suspects: the counter that hearsay must exceed
+        self._doubted: dict[MemberId, int] = {}
+        # Members that were forgotten or left, and what they must exceed to be believed in again.
         self._forgotten: dict[MemberId, tuple[int, int]] = {}
-        self._order: list[MemberId] = []  # the live others, to be spoken of in turn
+        self._order: list[MemberId] = []  # the live others, to be mentioned in turn
         self._cursor = 0
-        self._keep: tuple[MemberId, ...] = ()  # who stays, whatever its rank
+        self._keep: tuple[MemberId, ...] = ()  # members that stay, whatever their rank
         self._salt = 0
         self._ranked: list[
             tuple[int, MemberId]
         ] = []  # all others by rank, while the circle is full
-        self._refused: set[MemberId] = set()  # who ranks behind them; only asked, never walked
-        self._asked: dict[MemberId, float] = {}  # the silent, and when they were asked last
-        # The latest incarnation and the highest counter that anybody can have, as the world knows.
+        # members that rank behind them; only tested, never iterated
+        self._refused: set[MemberId] = set()
+        self._asked: dict[MemberId, float] = {}  # silent members, and when each was asked last
+        # The latest incarnation and the highest counter that a member can have, as the world knows.
         self.latest = (MAX_NUMBER, MAX_NUMBER)
         self.view = View(Known(self._entries), [])
 
     def begin(self, own: Entry, salt: int) -> None:
-        """The member itself comes first."""
+        """Begin with the member itself."""
         self._me = own.who.id
         self._salt = salt
         self._entries[self._me] = own
         self.view.add(self._me)
 
-    # What one may ask
+    # What others may read
 
     @property
     def own(self) -> Entry:
@@ -107,17 +112,17 @@ class Circle:
 
     @property
     def known(self) -> int:
-        """How many are kept in mind: the live, the member itself too, and the suspects."""
+        """How many members are known: the live ones, the member itself, and the suspects."""
         return len(self._entries)
 
     @property
     def suspects(self) -> list[MemberId]:
-        """Who is suspected now."""
+        """The present suspects."""
         return sorted(self._suspects)
 
     @property
     def keep(self) -> tuple[MemberId, ...]:
-        """Who stays, once heard of, however small the view is."""
+        """The members that stay, once heard of, however small the view is."""
         return self._keep
 
     @keep.setter
@@ -126,22 +131,22 @@ class Circle:
         self._reconsider()
 
     def entry(self, member: MemberId) -> Entry | None:
-        """What is known of a member, suspected or not."""
+        """The entry of a member, suspected or not."""
         return self._entries.get(member)
 
     @property
     def load(self) -> int:
-        """The sum of all tables' sizes: bounded, whatever is heard."""
+        """The sum of all tables' sizes. It is bounded, whatever messages arrive."""
         known = len(self._entries) + len(self._heard) + len(self._suspects) + len(self._asked)
         lost = len(self._doubted) + len(self._forgotten)
         return known + lost + len(self._order) + len(self.view)
 
     def lives(self, member: MemberId) -> bool:
-        """Whether somebody else is known and not suspected."""
+        """Whether another member is known and not suspected."""
         return member in self._heard
 
     def targets(self, rng: Stream, count: int) -> list[MemberId]:
-        """So many random members of the view, or all if there are not so many."""
+        """Random members of the view: `count` of them, or all if there are fewer."""
         ids = self.view.ids
         others = len(ids) - 1
         if others <= 0:
@@ -171,7 +176,7 @@ class Circle:
         return (entries[self._me], *[entries[member] for member in chosen])
 
     def _with_leaders(self) -> tuple[Entry, ...]:
-        """The same with the leaders before the others, whoever's turn it is."""
+        """The same as `some`, with the leaders before the others, out of turn."""
         config, entries, order = self._config, self._entries, self._order
         kept = [member for member in self._keep if member in self._heard]
         room = math.inf if config.gossip_bytes is None else config.gossip_bytes
@@ -189,7 +194,7 @@ class Circle:
         return tuple([entries[member] for member in (self._me, *kept, *chosen)])
 
     def _light(self, order: list[MemberId], start: int, most: int, room: int) -> list[MemberId]:
-        """Those next in turn that are not too heavy together."""
+        """The next members in turn that are not too heavy together."""
         chosen: list[MemberId] = []
         room -= weight(self._entries[self._me])
         for offset in range(most):
@@ -203,7 +208,7 @@ class Circle:
     # Hearing
 
     def renew_own(self, me: Candidate) -> None:
-        """A period of the member's life has passed."""
+        """Note that a period of the member has passed."""
         own = self._entries[self._me]
         if me != own.who:
             self.view.add(self._me)  # its attributes are new
@@ -213,12 +218,12 @@ class Circle:
     def hear(
         self, entries: Sequence[Entry], now: float, teller: MemberId | None = None
     ) -> Sequence[Report]:
-        """Take in what is newer than what is known; of the teller itself it is no hearsay."""
+        """Take in entries that are newer than known ones. The teller's own entry is no hearsay."""
         if self._doubted and teller is not None:
             self._doubted.pop(teller, None)
         known, heard, refused = self._entries, self._heard, self._refused
         latest, highest = self.latest
-        # A state transfer is taken in as a whole: one by one, each would move all that follow it.
+        # A state transfer is taken in as a whole: single entries would each move all that follow.
         whole = len(entries) >= _WHOLE and len(known) + len(entries) <= self._config.view_size
         met: dict[MemberId, None] = {}
         reports: list[Report] | None = None
@@ -239,17 +244,17 @@ class Circle:
                 continue
             elif entry.counter > highest or entry.incarnation > latest:
                 continue
-            elif who in heard and entry.who == old.who and entry.place == old.place:  # most
+            elif who in heard and entry.who == old.who and entry.place == old.place:  # most entries
                 same = entry.who is old.who
-                # Read from a wire: whom others have seen already stays the same object.
+                # Read from a wire: a candidate that others have already seen stays the same object.
                 known[who] = (
                     entry if same else Entry(old.who, entry.incarnation, entry.counter, old.place)
                 )
-                del heard[who]  # so that it goes to the end: the longest silent stay in front
+                del heard[who]  # so that it goes to the end: the longest silence stays in front
                 heard[who] = now
                 continue
             elif who in met:
-                continue  # twice in one message, and not the same
+                continue  # twice in one message, with different contents
             else:
                 report = self._renew(entry, old, now)
             if report is not None:
@@ -260,7 +265,7 @@ class Circle:
         return _NOTHING if reports is None else reports
 
     def _meet(self, entry: Entry, now: float) -> Report | None:
-        """Somebody unknown: take it in, if it is news and there is room or it ranks high enough."""
+        """Take in an unknown member, if it is news and there is room or it ranks high enough."""
         who = entry.who.id
         full = len(self._entries) > self._config.view_size
         rank = (self._rank(who), who) if full else (0, who)
@@ -272,17 +277,17 @@ class Circle:
             return None
         if full:
             ranked = self._by_rank()
-            self._drop(ranked.pop()[1])  # whoever was refused still ranks behind the others
+            self._drop(ranked.pop()[1])  # all refused members still rank behind the others
             insort(ranked, rank)
         gone = self._forgotten.pop(who, None)
         self._entries[who] = entry
         self._heard[who] = now
-        self._order.insert(self._cursor % (len(self._order) + 1), who)  # to be spoken of next
+        self._order.insert(self._cursor % (len(self._order) + 1), who)  # to be mentioned next
         self.view.add(who)
         return None if gone is None else Report(who, False)
 
     def _is_news(self, entry: Entry) -> bool:
-        """Whether what is said of somebody unknown is sound, acceptable and not long past."""
+        """Whether an unknown member's entry is sound, acceptable and not long past."""
         if not sound(entry) or not self._accepts(entry.who):
             return False
         if entry.incarnation > self.latest[0] or entry.counter > self.latest[1]:
@@ -291,7 +296,7 @@ class Circle:
         return gone is None or (entry.incarnation, entry.counter) > gone
 
     def _note(self, entry: Entry, now: float, met: dict[MemberId, None]) -> Report | None:
-        """As `_meet`, where there is room for all; `_take_in` does the rest for all of them."""
+        """As `_meet`, where there is room for all. `_take_in` does the rest for all of them."""
         if not self._is_news(entry):
             return None
         who = entry.who.id
@@ -302,7 +307,7 @@ class Circle:
         return None if gone is None else Report(who, False)
 
     def _take_in(self, met: list[MemberId]) -> None:
-        """Put those who were noted where `_meet` would have put them."""
+        """Put the noted members where `_meet` would have put them."""
         order, place = self._order, self._cursor
         if place <= len(order):
             order[place:place] = met[::-1]
@@ -314,9 +319,11 @@ class Circle:
         self.view.add(met[0])
 
     def _renew(self, entry: Entry, old: Entry, now: float) -> Report | None:
-        """News of somebody known who is suspected, may have new attributes, or is the member."""
+        """Take in news of a known member: a suspect, one with new attributes, or this member
+        itself.
+        """
         who = entry.who.id
-        if who == self._me:  # it seems to have lived before: go on above that
+        if who == self._me:  # it seems to have run before: go on above that
             if entry.incarnation == old.incarnation:
                 self._entries[who] = Entry(old.who, old.incarnation, entry.counter, old.place)
             elif entry.incarnation < MAX_NUMBER:
@@ -331,18 +338,18 @@ class Circle:
             if not sound(entry):
                 return None
             if who in self._heard:
-                self.view.add(who)  # whoever keeps addresses by this view looks again
+                self.view.add(who)  # a reader that keeps addresses by this view looks again
         self._entries[who] = entry
         if who in self._suspects:
             if entry.incarnation == old.incarnation and entry.counter <= self._doubted.get(who, 0):
-                return None  # it may have been said before the end
+                return None  # the news may be older than the end
             return self.revive(who, now)
         del self._heard[who]
         self._heard[who] = now
         return None
 
     def excuse(self, now: float) -> None:
-        """Count everybody's silence from now on."""
+        """Count all members' silence from now on."""
         self._heard = dict.fromkeys(self._heard, now)
 
     # Losing
@@ -350,9 +357,9 @@ class Circle:
     def look_round(
         self, now: float, fail: float, cleanup: float, kept: float = math.inf
     ) -> Sequence[Report]:
-        """Suspect the silent and forget those who have been silent for long.
+        """Suspect silent members, and forget members that have been silent for long.
 
-        `kept` is how long one that is kept in any case may be silent, if that is shorter.
+        `kept` is how long a member that stays in any case may be silent, if that is shorter.
         """
         silent = [who for who in self._keep if now - self._heard.get(who, now) > min(kept, fail)]
         for member, at in self._heard.items():
@@ -368,7 +375,7 @@ class Circle:
         return [Report(member, True) for member in silent]
 
     def missing(self, now: float, silence: float) -> list[MemberId]:
-        """Of those kept in any case, who was never heard of or has been silent for so long."""
+        """The members that stay in any case and were never heard of, or not for `silence`."""
         heard, entries = self._heard, self._entries
         return [
             who
@@ -380,7 +387,7 @@ class Circle:
     def longest_silent(
         self, now: float, fail: float, after: float = 0.5, times: int = _ASKED
     ) -> MemberId | None:
-        """Whom to ask whether it is still there: somebody silent for this part of T_fail."""
+        """The member to ask whether it is there: it was silent for this part of T_fail."""
         recent = now - (1.0 - after) * fail / times
         if self._asked:
             self._asked = {who: at for who, at in self._asked.items() if at > recent}
@@ -393,9 +400,9 @@ class Circle:
         return None
 
     def suspect(self, member: MemberId, old_news: int = 0) -> None:
-        """Take it for dead, for now; the next `old_news` counters that are heard of do not count.
+        """Take a member for dead, for now. Ignore the next `old_news` counters that are heard of.
 
-        Whoever has not been silent for long was still speaking when others heard of it.
+        A member that has not been silent for long was still sending when others heard of it.
         """
         if member in self._heard:
             if old_news:
@@ -405,11 +412,11 @@ class Circle:
             self.view.remove(member)
 
     def revive(self, member: MemberId, now: float) -> Report | None:
-        """A member has shown that it lives; whether that takes back a suspicion."""
+        """Note that a member is alive. Report that if it takes back a suspicion."""
         self._doubted.pop(member, None)
         if self._suspects.pop(member, None) is None:
             if member in self._heard:
-                del self._heard[member]  # so that it goes to the end: longest silent in front
+                del self._heard[member]  # so that it goes to the end: the longest silence in front
                 self._heard[member] = now
             return None
         self._heard[member] = now
@@ -418,10 +425,10 @@ class Circle:
         return Report(member, False)
 
     def bid_farewell(self, member: MemberId, incarnation: int) -> Report | None:
-        """A member departs: nothing that is said of this incarnation is news any more.
+        """Note that a member leaves: reports of this incarnation are no news any more.
 
-        Of a later one than is known nothing is believed: it may not have begun, and whoever says
-        that it is over would keep it out.
+        A later incarnation than the known one is not believed: it may not have begun. A sender that
+        says that it is over would keep the member out.
         """
         entry = self._entries.get(member)
         if member == self._me or entry is None or incarnation < entry.incarnation:
@@ -436,15 +443,15 @@ class Circle:
         return gone is not None and gone[1] >= MAX_NUMBER
 
     def recall(self, member: MemberId) -> None:
-        """A member has proven that it is there: what it was said to have ended with is void.
+        """A member has proven that it is there: reports of its end are void.
 
-        Whatever is heard of it next takes back that it is gone.
+        The next news of the member takes back that it is gone.
         """
         if member in self._forgotten:
             self._forgotten[member] = (0, 0)
 
     def forget(self, member: MemberId, gone: tuple[int, int]) -> None:
-        """Drop it, and believe only in what is newer than `gone`."""
+        """Drop a member, and believe only news later than `gone`."""
         self._drop(member)
         self._reconsider()
         self._forgotten.pop(member, None)
@@ -463,7 +470,7 @@ class Circle:
     # Choosing
 
     def _rank(self, member: MemberId) -> int:
-        """Where a member stands in this one's private order; the lower, the longer it stays."""
+        """A member's place in this member's private order. A lower rank stays longer."""
         return -1 if member in self._keep else Stream(self._salt ^ member).bits()
 
     def _by_rank(self) -> list[tuple[int, MemberId]]:
@@ -473,6 +480,6 @@ class Circle:
         return self._ranked
 
     def _reconsider(self) -> None:
-        """Somebody is gone or stays for another reason: there may be room for those refused."""
+        """A member is gone or stays for another reason: there may be room for refused members."""
         self._ranked = []
         self._refused = set()

@@ -1,26 +1,27 @@
-"""Gossip membership: who is alive, learnt from rumours.
+"""Gossip membership: which members are alive, learned from rumours.
 
     p   3 --- 4 --- 5 --- 6 --x            p's counter grows until p crashes
          \\_ q says: p 4     \\_ r says: p 6
     q   .....|------------------|---- T_fail ----! suspects p ---- ... ----! forgets p
                                                    (T_cleanup after the last news)
 
-Model      Members crash and come back; messages are lost, late or doubled. Nobody lies.
-Idea       Every T_gossip a member raises its own counter and tells some random members what
-           counters it has heard of. A counter that has not grown for T_fail makes its member a
-           suspect: no longer in view, no longer spoken of. After T_cleanup it is forgotten.
-Views      Partial where the group is larger than `view_size`: each member keeps those whose ids a
-           hash with a salt of its own puts first. That is a sample without bias, however often
-           some are spoken of; views differ, and are in step only by and by. A member's leader is
-           kept in any case, so that its crash is noticed.
-Join       A new member asks some seeds, or by multicast the whole group, and gets a state transfer
-           from those who answer: all seeds, and some three of the group. Who was not answered asks
-           again, by multicast, at most `join_attempts` times. Once in an epoch one member
-           tells all that it is there: sides of a partition that has healed find each other so.
-Pull       With `pull`, a view that lags behind catches up by state transfers: see `gossip_pull`.
-Leave      By a multicast; who misses it finds out by T_fail.
-Size       Estimated by `sizing`, with codes in every message.
-Bounds     A message: `entries`. State: `view_size` members, as many who were forgotten (they must
+Model      Members crash and come back. Messages are lost, late or doubled. No member lies.
+Idea       Every T_gossip a member raises its own counter and tells some random members the counters
+           that it has heard of. A member whose counter has not grown for T_fail becomes a suspect:
+           it is no longer in view, and no longer mentioned. After T_cleanup it is forgotten.
+Views      Partial where the group is larger than `view_size`: each member keeps the members whose
+           ids come first in the order of a hash with a salt of its own. That is a sample without
+           bias, however often some members are mentioned. Views differ, and agree only after a
+           while. A member's leader is kept in any case, so that its crash is noticed.
+Join       A new member asks some seeds, or by multicast the whole group. It gets a state transfer
+           from those that answer: all seeds, and about three members of the group. A member that
+           gets no answer asks again, by multicast, at most `join_attempts` times. Once in an epoch
+           one member tells all that it is there: so the sides of a partition that has healed find
+           each other.
+Pull       With `pull`, a view that lags behind catches up by state transfers: see `pull`.
+Leave      By a multicast. A member that misses it finds out by T_fail.
+Size       Estimated by `size`, with codes in every message.
+Bounds     A message: `entries`. State: `view_size` members, and as many forgotten ones (they must
            show a newer counter to be believed in again).
 Cost       `fanout` messages a member and T_gossip.
 Promise    A wrong suspicion has a probability of about p_mistake, if losses are independent and no
@@ -29,16 +30,17 @@ Promise    A wrong suspicion has a probability of about p_mistake, if losses are
 Paper      van Renesse, Minsky, Hayden, "A Gossip-Style Failure Detection Service", 1998.
 
 Decisions beside the paper:
-- Suspects are not gossiped about.
-- Who has not been heard of for T_fail / 2 is asked directly, and again a few times before it is
-  suspected; one such question in a period. Rumours of bounded size reach nearly all in time, but
-  with partial views some pairs of members have hardly anybody in common to carry them. With `pull`
-  it is asked later, and a question or an answer stands for a message of gossip, which it is too.
-- New incarnations supersede whatever counter an old one had. Who hears a newer counter of its own
-  than it has (its storage was lost) goes on above it.
-- Anything that a suspect sends itself takes the suspicion back. So does what others have heard of
-  it later; but where its end was seen, and not concluded from silence, only what is later by
-  T_fail: the last it said is still being passed on.
+- Gossip does not mention suspects.
+- A member that has not been heard of for T_fail / 2 is asked directly, and again a few times before
+  it is suspected; one such question in a period. Rumours of bounded size reach nearly all in time.
+  But with partial views some pairs of members have hardly any member in common to carry them. With
+  `pull` the member is asked later, and a question or an answer replaces a message of gossip,
+  because it is gossip, too.
+- New incarnations supersede any counter of an old one. A member that hears a newer counter of its
+  own than it has (its storage was lost) goes on above it.
+- Any message from a suspect itself takes the suspicion back. So does later news of it from others.
+  But where its end was seen, and not concluded from silence, only news that is later by T_fail
+  counts: its last news is still being passed on.
 """
 
 from __future__ import annotations
@@ -78,18 +80,18 @@ GOSSIP_TICK: TimerKey = (GOSSIP, 0)
 _JOIN: TimerKey = (GOSSIP, 1)
 _PULL: TimerKey = (GOSSIP, 2)
 
-_ANSWERS = 3  # expected answers to a join that went to all
+_ANSWERS = 3  # expected answers to a join that went to all members
 
-_LARGE = 64  # contacts that are drawn from without being listed; members of a large group
-_DRAWS = 32  # for each seed: enough where a member knows a tenth of the group
+_LARGE = 64  # contacts from which seeds are drawn without a list; members of a large group
+_DRAWS = 32  # draws for each seed: enough where a member knows a tenth of the group
 
-_CROWD = 16  # who join a large group in one period; more of them are told of a few members only
-_FEW = 16  # times as many may be welcomed so as with all
-_LONG = 0.7  # of T_fail: who is silent for so long is asked, where views are whole
+_CROWD = 16  # members that join a large group in one period; more of them get a few entries only
+_FEW = 16  # times as many may be welcomed with a few entries as with all
+_LONG = 0.7  # of T_fail: where views are whole, a member that is silent for this long is asked
 _SOON, _OFTEN = 0.25, 6  # the same where they are partial, and how often until it is suspected
-_DOUBTED = 0.5  # of its T_fail: a leader that is silent for so long is asked, and others are ...
+_DOUBTED = 0.5  # of its T_fail: a leader that is silent for this long is asked, and others are ...
 _WITNESSES = 2  # ... in each period, whether they have heard of it
-_INTRODUCED = 3  # whom a new member of a large group introduces itself to
+_INTRODUCED = 3  # members to which a new member of a large group introduces itself
 
 _NOTHING: Sequence[Report] = ()
 
@@ -99,7 +101,7 @@ def _anybody(candidate: Candidate) -> bool:
 
 
 def _seeds(view: View, me: MemberId, rng: Stream, count: int) -> list[MemberId]:
-    """So many random contacts, without listing a large view."""
+    """Random contacts, `count` of them, without a list of a large view."""
     roster, chosen = view.roster, dict[MemberId, None]()
     if len(roster) > _LARGE:
         for _ in range(_DRAWS * count):
@@ -113,7 +115,7 @@ def _seeds(view: View, me: MemberId, rng: Stream, count: int) -> list[MemberId]:
 
 
 class Membership:
-    """One member's part in the gossip; `view` is what it knows: the live members, itself too."""
+    """One member's part in the gossip. `view` has the live members that it knows and itself."""
 
     __slots__ = (
         "_answered",
@@ -139,31 +141,32 @@ class Membership:
         accepts: Callable[[Candidate], bool] = _anybody,
         place: str = "",
     ) -> None:
-        """`accepts` tells candidates that an election can deal with from others.
+        """`accepts` says which candidates an election can handle.
 
-        `place` is where this member can be reached, if that is not the world's to know.
+        `place` is where this member can be reached, unless the world finds that out by itself.
         """
         self.config = config
         self.circle = Circle(config, accepts)
         self.sizing = Sizing(config.minima, config.epoch_time)
         self.pulling = Pulling(config, self, _PULL)
-        self.joined = False  # whether somebody has answered
-        # Who leads, by this member's account, where gossip says so.
+        self.joined = False  # whether a member has answered
+        # The leader that this member names in its gossip, where gossip names leaders.
         self.leading: Callable[[], LeaderInfoMsg | None] = lambda: None
         self._place = place
         self._joins = 0
         self._answered = 0  # questions in this period,
-        self._callers: dict[MemberId, float] = {}  # who has this member in view, heard when last
+        # members that have this one in view, and when each was last heard
+        self._callers: dict[MemberId, float] = {}
         self._welcomes = 0  # welcomes in this period ...
-        # ... and to whom, in which life, where nobody gets two.
+        # ... and the members and incarnations that got one, where none gets two
         self._welcomed: dict[tuple[MemberId, int], None] = {}
-        self._greeted = 1  # the epoch in which it last thought of telling all that it is there
+        self._greeted = 1  # the epoch in which it last considered telling all that it is there
         self._times = (0.0, 0.0)  # T_fail and T_cleanup ...
         self._times_of = 0.0  # ... in a group of this size
 
     @staticmethod
     def owns(key: TimerKey) -> bool:
-        """Whether a timer is the gossip's."""
+        """Whether a timer belongs to gossip."""
         return isinstance(key, tuple) and key[0] == GOSSIP
 
     @property
@@ -173,13 +176,13 @@ class Membership:
 
     @property
     def size(self) -> float:
-        """The group's size, for time-outs: rather too large than too small."""
+        """The group's size, for timeouts: rather too large than too small."""
         known = float(max(self.circle.known, self.pulling.told))
         return known if self._counts else max(self.sizing.estimate, known)
 
     @property
     def partial(self) -> bool:
-        """Whether this member has been told of a part of the group only, and knows it."""
+        """Whether this member has been told of only a part of the group, and knows that."""
         return self.pulling.told > 0
 
     @property
@@ -192,10 +195,10 @@ class Membership:
         return float(known) if self._counts else self.sizing.estimate
 
     def targets(self, rng: Stream, count: int) -> list[MemberId]:
-        """So many random members of the view, or all if there are not so many.
+        """Random members of the view: `count` of them, or all if there are fewer.
 
-        Where views are partial, also of those that have this member in theirs: else nobody might
-        speak to a member that is in no view.
+        Where views are partial, also members that have this one in their views. Otherwise a member
+        that is in no view might get no message.
         """
         chosen = self.circle.targets(rng, count)
         if callers := self._callers:
@@ -228,11 +231,11 @@ class Membership:
             ctx.multicast(ask)
         self._joins = 1
         ctx.set_timer(_JOIN, config.join_wait)
-        # Not all at once, though all may have started at once.
+        # Spread the joins over time, because all members may have started at once.
         ctx.set_timer(GOSSIP_TICK, config.period * rng.random())
 
     def on_timer(self, ctx: Context, key: TimerKey) -> Sequence[Report]:
-        """A period has passed, or nobody has answered."""
+        """A period has passed, or no member has answered."""
         if key == GOSSIP_TICK:
             return self._tick(ctx)
         if key == _JOIN:
@@ -280,13 +283,13 @@ class Membership:
         return reports
 
     def _introduce(self, ctx: Context, host: MemberId, *, to_all: bool) -> None:
-        """Rumours take their time: some are told at once that this member is there.
+        """Tell some members at once that this one is there, because rumours take time.
 
-        As one tells all, some of those who did not know it answer.
+        When one member tells all, some of the members that did not know it answer.
         """
         here = JoinMsg(self.circle.own, to_all=to_all, asks=False)
         most = self.config.introductions
-        if self.partial:  # a whole crowd would do so: rumours will do
+        if self.partial:  # a whole crowd would do so: rumours are enough
             return
         if len(self.view) > _LARGE:
             most = min(most, _INTRODUCED)
@@ -308,7 +311,7 @@ class Membership:
         if self._welcomes >= self.config.transfers_per_period * (_FEW if few else 1):
             return reports
         if message.to_all and ctx.rng.random() * self.size >= _ANSWERS:
-            return reports  # others will
+            return reports  # other members will
         self._welcomes += 1
         if self.config.pull:
             self._welcomed[life] = None
@@ -319,26 +322,27 @@ class Membership:
         return reports
 
     def transfer(self, ctx: Context, to: MemberId) -> None:
-        """Tell one member of all, in so many messages as are allowed."""
+        """Send one member all entries, in as many messages as are allowed."""
         most = self.config.welcoming
         parts = -(-len(self.view) // (most - 1))
         for _ in range(min(self.config.transfer_messages, parts)):
             ctx.send(to, WelcomeMsg(self.circle.some(most), *self._sizes(), self._known))
 
     def on_leave(self, sender: MemberId, message: LeaveMsg) -> Sequence[Report]:
-        """A member departs; to its election that is as good as a crash."""
+        """A member leaves. For its election that is the same as a crash."""
         report = self.circle.bid_farewell(sender, message.incarnation)
         return _NOTHING if report is None else (report,)
 
     def sign_of_life(self, ctx: Context, member: MemberId) -> Sequence[Report]:
-        """Something came from `member` itself, or somebody vouches for it."""
+        """A message came from `member` itself, or another member vouches for it."""
         report = self.circle.revive(member, ctx.now())
         return _NOTHING if report is None else (report,)
 
     def believe(self, member: MemberId) -> None:
-        """Somebody else suspects `member`, and this one goes along until it hears of it.
+        """Adopt another member's suspicion of `member`, until this member hears later news.
 
-        From itself, or that it has lived on: rumours of it are under way for up to T_fail.
+        That is news from `member` itself, or that it has lived on: rumours of it are under way for
+        up to T_fail.
         """
         fail, config = self._times[0], self.config
         if config.partial and member in self.circle.keep:
@@ -346,20 +350,20 @@ class Membership:
         self.circle.suspect(member, ceil(fail / config.period))
 
     def woke(self, ctx: Context) -> None:
-        """This member was away: if nothing was heard meanwhile, that is nobody else's fault.
+        """This member was away. If it heard nothing meanwhile, the other members are not to blame.
 
-        The others may have forgotten it, and would not tell it who leads.
+        They may have forgotten it, and would not tell it the leader.
         """
         self.circle.excuse(ctx.now())
         self.circle.renew_own(ctx.me if presentable(ctx.me) else self.circle.own.who)
         self._introduce(ctx, ctx.me.id, to_all=True)
 
     def card(self, *, asks: bool = True) -> JoinMsg:
-        """What to give somebody of whom only the place is known: to be let in, or to be known."""
+        """The message for a member of which only the place is known: to join, or to be known."""
         return JoinMsg(self.circle.own, to_all=False, asks=asks)
 
     def leave(self, ctx: Context) -> None:
-        """Depart: say so, and fall silent."""
+        """Leave: say so, and send nothing more."""
         ctx.cancel_timer(GOSSIP_TICK)
         ctx.cancel_timer(_JOIN)
         ctx.multicast(LeaveMsg(self.circle.own.incarnation))
@@ -387,7 +391,7 @@ class Membership:
         else:
             silent = circle.longest_silent(now, fail, _LONG if config.pull else 0.5)
         count = config.fanout
-        if config.pull:  # to ask somebody, or to answer, is gossip too
+        if config.pull:  # a question or an answer is gossip too
             count = max(0, count - (silent is not None) - self._answered)
             self._answered = 0
         for target in circle.targets(ctx.rng, count):
@@ -399,9 +403,9 @@ class Membership:
         return reports
 
     def _confirm(self, ctx: Context, fail: float) -> None:
-        """Ask a silent leader itself, and others whether they have heard of it since.
+        """Ask a silent leader itself, and ask others whether they have heard of it since.
 
-        So one member's bad luck deposes nobody; and where a leader is, who follows it soon learns.
+        So one member's bad luck deposes no leader. And a follower soon learns where its leader is.
         """
         now = ctx.now()
         if missing := self.circle.missing(now, _DOUBTED * fail):
@@ -410,7 +414,7 @@ class Membership:
                 ctx.send(member, self.gossip(asks=True))
 
     def gossip(self, *, asks: bool = False) -> GossipMsg:
-        """What this member has to say now."""
+        """This member's gossip now."""
         if self.config.partial and (leading := self.leading()) is not None:
             return LeadingMsg(self.circle.some(), *self._sizes(), asks, self._known, leading)
         return GossipMsg(self.circle.some(), *self._sizes(), asks, self._known)

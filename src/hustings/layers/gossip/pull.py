@@ -5,13 +5,13 @@
     p  == 900 entries ==>  q
 
 Rumours of bounded size bring a few entries at a time. That is enough where members come and go one
-by one, and takes for ever where many come at once. So gossip says how many its sender knows:
+by one. It takes for ever where many come at once. So gossip says how many members its sender knows:
 
-- Who knows far fewer asks for a transfer at once; who knows a few less does so from time to time,
-  and ever more rarely where that brings nothing.
-- Who hears from somebody that knows far fewer says how many it knows itself.
+- A member that knows far fewer asks for a transfer at once. A member that knows a few less does so
+  from time to time, and ever more rarely where that brings nothing.
+- A member that hears from one that knows far fewer says how many it knows itself.
 - A crowd that joins a large group is welcomed with a few entries each. Its members pull the rest
-  some time later, not all at once; but at once when they have something to tell all.
+  some time later, not all at once; but at once when they have a message for all.
 
 Bounds: one request in a period, `transfers_per_period` transfers given in one, and as many hints.
 """
@@ -27,29 +27,29 @@ from hustings.layers.gossip.config import GossipConfig
 from hustings.layers.gossip.messages import GossipMsg, PullMsg, WelcomeMsg
 
 _FAR = 8  # a view lags far behind if more than this part of it is missing
-_NEAR = 16  # periods between two transfers for the sake of fewer
-_RAREST = 16  # times as many, where transfers bring nothing
-_PACE = 60  # delays within which those who were welcomed with a few entries ask for the rest
-_TIMES = 5  # that they do so at most
-_STRANGERS = 16  # in a period are asked who they are
+_NEAR = 16  # periods between two transfers if only a few are missing
+_RAREST = 16  # the largest factor on that, where transfers bring nothing
+_PACE = 60  # delays within which members that were welcomed with a few entries ask for the rest
+_TIMES = 5  # at most this many times
+_STRANGERS = 16  # unknown members that are asked for their entries in a period
 
 
 class Speaker(Protocol):
-    """Whose view it is."""
+    """The member that has the view."""
 
     @property
     def circle(self) -> Circle:
-        """Whom it knows."""
+        """The members that it knows."""
 
     def gossip(self, *, asks: bool = False) -> GossipMsg:
-        """What it has to say now."""
+        """Its gossip now."""
 
     def transfer(self, ctx: Context, to: MemberId) -> None:
-        """Tell one member of all."""
+        """Send one member all entries."""
 
 
 class Pulling:
-    """One member's part: what it asks for, and what it was asked for."""
+    """One member's part: the transfers that it asks for and gives."""
 
     __slots__ = (
         "_ahead",
@@ -71,25 +71,27 @@ class Pulling:
         self._config = config
         self._speaker = speaker
         self._timer = timer
-        self.told = 0  # how many there are in truth, while the rest is still to be pulled ...
-        self._host: MemberId | None = None  # ... by whose account ...
-        self._tried = 0  # ... and how often that was tried
-        self._ahead: tuple[MemberId, int] | None = None  # who said last that it knows more
-        self._known = 0  # how many were known when a transfer was asked for last,
-        self._resting = 0  # for how many periods none was,
-        self._rare = 1  # and by what factor the next one has to wait longer
-        # In this period: who got a transfer, who was told to ask for one, who was asked its name.
+        self.told = 0  # how many members there really are, while the rest is still to be pulled ...
+        self._host: MemberId | None = None  # ... the member that said so ...
+        self._tried = 0  # ... and how often the pull was tried
+        # the last member that said that it knows more
+        self._ahead: tuple[MemberId, int] | None = None
+        self._known = 0  # how many members were known at the last request for a transfer,
+        self._resting = 0  # how many periods ago that was,
+        self._rare = 1  # and the factor on the wait for the next one
+        # In this period: members that got a transfer, that were told to ask for one, that were
+        # asked for their entries.
         self._given: dict[MemberId, None] = {}
         self._hinted: dict[tuple[MemberId, int], None] = {}
         self._strangers: dict[MemberId, None] = {}
 
     def tick(self) -> None:
-        """A period has passed."""
+        """Note that a period has passed."""
         self._given, self._hinted, self._strangers = {}, {}, {}
         self._resting += 1
 
     def give(self, ctx: Context, to: MemberId) -> None:
-        """Somebody asks for all, once in a period, and not too many do."""
+        """Give a transfer to a member: once in a period, and to a limited number of members."""
         if to not in self._given and len(self._given) < self._config.transfers_per_period:
             self._given[to] = None
             self._speaker.transfer(ctx, to)
@@ -97,7 +99,7 @@ class Pulling:
     # After a welcome
 
     def on_welcome(self, ctx: Context, host: MemberId, message: WelcomeMsg, *, first: bool) -> None:
-        """Was that all of them?"""
+        """Check whether the welcome had all members."""
         there = min(message.known, self._config.view_size + 1)
         if len(message.entries) >= min(there, self._config.welcoming):
             self.told = 0
@@ -107,7 +109,7 @@ class Pulling:
             ctx.set_timer(self._timer, _PACE * self._config.delta * ctx.rng.random())
 
     def widen(self, ctx: Context) -> bool:
-        """This member has something to tell all, and should know them now; whether it does not."""
+        """Catch up, because this member has a message for all. Return whether any are missing."""
         if self.told and not self._tried:
             self.pull_rest(ctx)
         elif self._ahead is not None and self._resting:
@@ -117,14 +119,14 @@ class Pulling:
         return self.told > 0
 
     def pull_rest(self, ctx: Context) -> None:
-        """Ask for those whom the welcome left out; the second time, somebody else."""
+        """Ask for the members that the welcome left out. The second time, ask another member."""
         circle, host = self._speaker.circle, self._host
         if self._tried or host is None or not circle.lives(host):
             found = circle.targets(ctx.rng, 1)
             host = found[0] if found else None
         self._tried += 1
         if host is None or self._tried > _TIMES:
-            self.told = 0  # the others will be heard of by and by
+            self.told = 0  # gossip will bring the others
             return
         ctx.send(host, PullMsg(circle.own))
         ctx.set_timer(self._timer, self._tried * 2 * self._config.period)
@@ -132,12 +134,12 @@ class Pulling:
     # After gossip
 
     def level(self, ctx: Context, sender: MemberId, message: GossipMsg) -> None:
-        """Where one of two knows more than the other, they do not leave it to rumours alone."""
+        """If one of two members knows more than the other, one of them asks for a transfer."""
         mine = len(self._speaker.circle.view)
         theirs = min(message.known, self._config.view_size + 1)
         brings = len(message.entries)
         if theirs <= 0 or self.told:
-            return  # it does not say; or the rest will be pulled anyway
+            return  # the sender does not say; or the rest will be pulled anyway
         if theirs > mine:
             self._ahead = (sender, theirs)
             far = theirs - mine > max(brings, mine // _FAR)
@@ -147,7 +149,7 @@ class Pulling:
             self.hint(ctx, sender)
 
     def hint(self, ctx: Context, to: MemberId) -> None:
-        """Tell somebody what this member has to say, once in a period, and not too many."""
+        """Send this member's gossip to a member: once in a period, and to a limited number."""
         entry = self._speaker.circle.entry(to)
         life = (to, 0 if entry is None else entry.incarnation)
         if life not in self._hinted and len(self._hinted) < self._config.transfers_per_period:
@@ -155,14 +157,14 @@ class Pulling:
             ctx.send(to, self._speaker.gossip())
 
     def _pull(self, ctx: Context, member: MemberId) -> None:
-        """Ask for a state transfer; after one that brought nothing, more rarely."""
+        """Ask for a state transfer. After a transfer that brought nothing, ask more rarely."""
         mine = len(self._speaker.circle.view)
         self._rare = min(2 * self._rare, _RAREST) if self._known == mine else 1
         self._resting, self._known, self._ahead = 0, mine, None
         ctx.send(member, PullMsg(self._speaker.circle.own))
 
     def meet(self, ctx: Context, stranger: MemberId) -> None:
-        """Somebody who is not known has spoken, and should be: who is it?"""
+        """Ask an unknown member that has sent a message, and should be known, for its entry."""
         circle, asked = self._speaker.circle, self._strangers
         room = circle.known <= self._config.view_size
         if room and circle.entry(stranger) is None and stranger not in asked:
