@@ -32,8 +32,10 @@ test: .venv/ready ## everything a change must pass
 	@echo "== pytest"
 	@$(DEV)/python -m pytest -n $(WORKERS) --dist=worksteal --hypothesis-profile=ci --durations=25 --durations-min=3
 
-# Beside mypy, which uses one core: each worker would compile all tests anew.
+# Beside mypy, which uses one core: each worker would compile all tests anew, and tests of kernels
+# would wait for a compiler.
 compiled: .venv/ready
+	@$(DEV)/python -m scripts.compile_kernels
 	@$(DEV)/python -m pytest --collect-only -q > /dev/null || true
 
 check: .venv/ready ## the static part of `make test`
