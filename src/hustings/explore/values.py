@@ -84,7 +84,7 @@ class Found:
     steps: tuple[Step, ...] = ()  # a shortest way there
 
 
-Progress = Callable[[int, int], None]  # told of states met and states still to be expanded
+Progress = Callable[[int, int], None]  # called with the states met and those still to expand
 
 # The whole group at one moment, as numbers of values that are kept once: the instant, the members'
 # states, the messages under way (sorted), the crashes, losses and wipes left, the last grant.

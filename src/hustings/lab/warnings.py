@@ -203,7 +203,7 @@ def _down(experiment: Experiment, member: MemberId) -> bool | None:
     if member in scenario.crashed:
         return True
     if any(values is None for _, values in experiment.attributes):
-        return None  # every run draws the members' roles anew
+        return None  # every run draws the members' roles again
     parts = experiment.cast(experiment.candidates(0), None)
     if member in parts.down:
         return True

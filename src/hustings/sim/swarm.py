@@ -8,8 +8,8 @@ Three properties always hold. No two members lead at one time while every clock'
 bound. A token has one holder, and later holders have larger tokens. The register, which compares
 tokens, accepts no stale write, whatever the clocks do. After the calm, a member is confirmed within
 `patience`. A member that takes itself for the leader writes to the register now and then, and its
-writes arrive late. A fenced register refuses a token below the highest that it has seen. It knows
-nothing else.
+writes arrive late. A fenced register refuses a token below the highest that it has seen. The
+register knows nothing else.
 
 The swarm knows no elections. Its caller names them, and says how a quorum goes round them.
 """
@@ -120,7 +120,7 @@ LATE = 20.0  # for how long leaders write after the calm
 
 _CHOICES = ("highest-id", "lowest-id", "highest:cpu")
 _TTLS = (8.0, 12.0)
-_DRIFTS = (0.0, 0.01, 0.1, 0.2)  # bounds that members are told
+_DRIFTS = (0.0, 0.01, 0.1, 0.2)  # bounds that members know
 _HORIZONS = (15.0, 30.0, 45.0)
 
 Elect = Callable[[], Election]

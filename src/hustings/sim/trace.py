@@ -127,7 +127,7 @@ class Changed(_Record, frozen=True, tag="status"):
 
 
 class Linked(_Record, frozen=True, tag="links"):
-    """Links were cut or healed: who stood on which side, or (one-way) could not reach whom."""
+    """Links were cut or healed: the sides, or (one-way) which members could not reach which."""
 
     t: float
     what: str

@@ -27,7 +27,7 @@ class Multicast:
 
 @dataclass(frozen=True, slots=True)
 class SetTimer:
-    """A timer was armed, or armed anew."""
+    """A timer was armed, or armed again."""
 
     key: TimerKey
     delay: float
@@ -36,7 +36,7 @@ class SetTimer:
 
 @dataclass(frozen=True, slots=True)
 class CancelTimer:
-    """A timer was forgotten, whether it was armed or not."""
+    """A timer was cancelled, whether it was armed or not."""
 
     key: TimerKey
 
@@ -65,7 +65,7 @@ class Acquire:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """The guard was told that the member leads no more."""
+    """The member told the guard that it does not lead any more."""
 
     request: int
 

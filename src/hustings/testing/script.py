@@ -1,4 +1,4 @@
-"""Golden interaction scripts: commands, and below each what came of it.
+"""Golden interaction scripts: commands, and the output of each below it.
 
     # A comment, kept as it is.
     > nodes 2 bully

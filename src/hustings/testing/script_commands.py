@@ -191,7 +191,7 @@ def _listed(session: ScriptSession, words: Sequence[str]) -> list[MemberId]:
     "[attr.NAME=V,V,V] [guard.NAME=VALUE]"
 )
 def nodes(session: ScriptSession, words: Sequence[str]) -> list[str]:
-    """A new group of members 1..N; nobody is started yet. A setting of the guard brings one."""
+    """A new group of members 1..N, none started yet. A setting of the guard brings one."""
     if len(words) < 2:
         raise BadInput("nodes needs a number of members and a protocol")
     n = number(words[0], "the number of members")

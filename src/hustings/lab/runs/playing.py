@@ -230,7 +230,7 @@ class Series(Generic[W, R]):
     work: W
     goal: Goal
     total: Total[R]
-    piece: Callable[[int], int]  # the runs of a block, in a stage of so many runs
+    piece: Callable[[int], int]  # the runs of a block, in a stage of this many
     first: int = 0
     name: str = ""  # the name of this series in a sentence
     weight: float = 1.0  # of one run, relative to the runs of other series
