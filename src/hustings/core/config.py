@@ -79,10 +79,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return []
 
     def unused(self, given: Collection[str], *, leaving: bool) -> list[str]:
-        """Sentences about those of the `given` settings that change nothing.
+        """Sentences about the `given` settings that change nothing.
 
-        They are not refused: a sweep over one setting may well keep another. `leaving`: somebody
-        may depart in good order.
+        They are not refused: a sweep over one setting may well keep another. `leaving` says that a
+        member may leave in good order.
         """
         return []
 

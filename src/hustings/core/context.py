@@ -56,11 +56,10 @@ class Context(Protocol):
         """Send to the whole group except this member. This counts as one message."""
 
     def set_timer(self, key: TimerKey, delay: float, *, eager: bool = False) -> None:
-        """Call `on_timer(key)` after `delay`. The same key sets the timer again; infinity cancels
-        it.
+        """Call `on_timer(key)` after `delay`. The same key sets the timer again.
 
-        At one instant eager timers fire before the arrivals, and all others after them. A key is
-        either always eager or never.
+        An infinite delay cancels the timer. At one instant eager timers fire before the arrivals,
+        and all others after them. A key is either always eager or never.
         """
 
     def cancel_timer(self, key: TimerKey) -> None:
@@ -73,8 +72,7 @@ class Context(Protocol):
         """Tell this member's owner the outcome of the election."""
 
     def acquire(self, ttl: float, request: int) -> None:
-        """Ask the guard for the lease, for `ttl`. A member that holds the lease renews it with this
-        call.
+        """Ask the guard for the lease, for `ttl`. A holder renews the lease with this call.
 
         The answer, if one comes, is `on_verdict`. It carries `request`, which must grow from one
         call to the next. A world without a guard raises `ProtocolBug`.

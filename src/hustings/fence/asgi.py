@@ -52,9 +52,7 @@ class AsgiFence(HttpFence[AsgiApp, Scope]):
 
     @cached_property
     def threads(self) -> ThreadPoolExecutor:
-        """Threads that wait for the disk: an application that hangs may have taken all of
-        asyncio's.
-        """
+        """Threads that wait for the disk: a hanging application may have taken all of asyncio's."""
         return ThreadPoolExecutor(RAISING, thread_name_prefix="hustings-fence")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -355,9 +355,7 @@ class Guard(ABC):
                 await self._name(self.known_as, instead=True)
 
     def _still_leads(self, holder: Holder, known: int, now: float) -> bool:
-        """Whether the asking member is the last leader, within its lease: then there is none to
-        wait for.
-        """
+        """Whether the asking member is the last leader, within its lease: no other may hold one."""
         held = self._last_grant
         if held is None or (held.holder, held.token) != (holder, known):
             return False
@@ -441,8 +439,7 @@ class Guard(ABC):
         """The present state, then each change when it comes, until the iterator is closed."""
 
     async def _name(self, word: str, *, instead: bool) -> str:
-        """Write `word` as the identity if there is none yet, or `instead` of it; return the
-        identity.
+        """Write `word` as the identity if there is none yet, or `instead` of it. Return the result.
 
         This is one step: two members that find no identity both get the same one.
         """

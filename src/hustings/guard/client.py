@@ -41,8 +41,7 @@ class LeaseClient:
         successor: Callable[[], str | None] = lambda: None,
         known: Callable[[], tuple[int, int]] = lambda: (0, 0),
     ) -> None:
-        """`id_of` maps a name to its id. `successor` gives the member that should hold the lease
-        next.
+        """`id_of` maps a name to its id. `successor` gives the member that should hold next.
 
         `known` has two tokens: the highest that this member has from the engine, and the highest
         that it has heard of.

@@ -128,9 +128,7 @@ class GroupGuard:
         successor: Callable[[], str | None],
         known: Callable[[], tuple[int, int]],
     ) -> LeaseClient | None:
-        """An open lease client of a member for its engine; None where the group itself is the
-        guard.
-        """
+        """An open lease client of a member for its engine; None where members vote."""
         if not self.is_engine:
             return None
         guard = await self._open(note)

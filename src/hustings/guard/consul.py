@@ -145,9 +145,7 @@ class ConsulGuard(Guard):
             )
 
     async def open(self) -> None:
-        """Check that keys can be read, that sessions can be made, and that the key is free for this
-        use.
-        """
+        """Check that keys can be read, that sessions can be made, and that the key is free."""
         try:
             lock, _ = await self._look()
             if lock is not None and lock.flags != LOCK_FLAGS:
@@ -295,9 +293,7 @@ class ConsulGuard(Guard):
     # Sessions and the key
 
     async def _stand(self, holder: Holder, me: ConsulSession | None, ttl: float) -> ConsulSession:
-        """A session that lasts: the present one if it can be renewed for long enough, else a new
-        one.
-        """
+        """A session that lasts: the present one if it can be renewed for long, or a new one."""
         if me is not None and me.ttl >= ttl and await self._renew_session(me, me.ttl):
             return me
         session = await self._new_session(f"hustings: {holder.name}", ttl)

@@ -219,9 +219,7 @@ class EtcdGuard(Guard):
         return Queue(candidates, base, version, int(answer.header.revision))
 
     async def _enter(self, line: EtcdLine, holder: Holder, lease: int, ttl: float) -> Queue:
-        """Create a key if there is no candidate and no reservation; return the candidates
-        afterwards.
-        """
+        """Create a key if there is no candidate and no reservation. Then return the candidates."""
         try:
             grant = rpc.LeaseGrantRequest(TTL=math.ceil(ttl), ID=lease)
             await line.call(line.leases.LeaseGrant, grant)
@@ -246,8 +244,7 @@ class EtcdGuard(Guard):
         return queue
 
     async def _prolong(self, line: EtcdLine, key: Any, holder: Holder, ttl: float) -> bool:
-        """Renew the lease of a key. If the time is shorter than asked, bind the key to a longer
-        lease.
+        """Renew the lease of a key. If the time is too short, bind the key to a longer lease.
 
         Return whether the key is kept.
         """

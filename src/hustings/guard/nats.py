@@ -465,9 +465,7 @@ class NatsGuard(Guard):
         return revision
 
     async def _make_again(self) -> None:
-        """Make the bucket again if it is gone: a server lost its store, or a client deleted the
-        bucket.
-        """
+        """Make the bucket again if it is gone: a server lost its store, or a client deleted it."""
         if self._client is None:
             raise Unreachable("the guard on NATS is not open")
         made = self._made

@@ -301,9 +301,7 @@ class ZooKeeperGuard(Guard):
     # Nodes
 
     async def _candidates(self, wire: ZookeeperWire, session: Session) -> list[str]:
-        """The candidates in the order of their numbers, as of now: servers may lag behind the
-        leader.
-        """
+        """The candidates in the order of their numbers, as of now: servers may lag behind."""
         await wire.ask(session, protocol.SyncRequest(path=self.path))
         return await self._children(wire, session)
 

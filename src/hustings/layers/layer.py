@@ -84,9 +84,7 @@ class Layer(Election):
     # How the inner election is reached
 
     def run_inner(self, ctx: Context, act: Callable[..., None], *about: object) -> None:
-        """Let the inner election act: `act(context, *about)`, in the context that this layer gives
-        it.
-        """
+        """Let the inner election act: `act(context, *about)`, in the context made for it."""
         act(ctx, *about)
 
     def run_at(self, ctx: Context, layer: Election, act: Callable[[Context], None]) -> None:

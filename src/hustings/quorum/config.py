@@ -29,9 +29,7 @@ class Electorate(msgspec.Struct, frozen=True):
         return len(self.voters) // 2 + 1
 
     def resembles(self, other: Electorate) -> bool:
-        """Whether changes can lead from one to the other: the same number of voters, each named
-        once.
-        """
+        """Whether changes can lead from one to the other: as many voters, each named once."""
         return len({*self.voters}) == len(self.voters) == len(other.voters)
 
     def may_become(self, change: Change) -> bool:

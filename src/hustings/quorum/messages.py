@@ -254,8 +254,7 @@ class ConfAcceptedMsg(LayerMessage, frozen=True, tag="Q-CONF-ACCEPTED"):
 
 
 class ConfInstallMsg(LayerMessage, frozen=True, tag="Q-CONF-INSTALL"):
-    """`config` has begun: with which voters, above which round, and which member may hold the
-    lease.
+    """`config` has begun: its voters, the round that rounds must exceed, and the possible holder.
 
     A lease with incarnation 0 says that the holder cannot be known: all must wait. With `epochs`,
     this is one voter's statement that it has sealed the last configuration with this change. Sent

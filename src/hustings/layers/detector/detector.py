@@ -28,7 +28,7 @@ function from what a member knows (its view, itself, its leader, its suspects) t
 keeps nothing. So a member asks again only when one of the four has changed.
 
     pattern        heartbeats each period    a crash is noticed by
-\
+    all-to-all     N(N-1)                    all members
     ring           N                         the next live member before it
     leader-to-all  N-1                       all members, if it was the leader's
     to-leader      N-1                       the leader, if it was another's
@@ -398,7 +398,7 @@ class Detector:
         ctx.set_timer((SILENCE, member), wait)
 
     def _arrange(self, ctx: Context) -> None:
-        """New duties: stop watching some, begin to watch others, ask those who must be asked."""
+        """New duties: stop watching some, begin to watch others, ask those that must be asked."""
         self.duties = duties = self._pattern(ctx.view, ctx.me.id, self._leader, self.suspects)
         watched, unasked = dict.fromkeys(duties.watches), dict.fromkeys(duties.hears)
         asked = dict.fromkeys(self.asks)

@@ -78,7 +78,7 @@ class Circle:
         # when each live member was last heard of; the longest silence first
         self._heard: dict[MemberId, float] = {}
         self._suspects: dict[MemberId, float] = {}  # when each suspect was last heard of
-        # for some suspects: the counter that hearsay must exceed
+        # for some suspects: the counter that rumours must exceed
         self._doubted: dict[MemberId, int] = {}
         # Members that were forgotten or left, and what they must exceed to be believed in again.
         self._forgotten: dict[MemberId, tuple[int, int]] = {}
@@ -218,7 +218,7 @@ class Circle:
     def hear(
         self, entries: Sequence[Entry], now: float, teller: MemberId | None = None
     ) -> Sequence[Report]:
-        """Take in entries that are newer than known ones. The teller's own entry is no hearsay."""
+        """Take in entries that are newer than known ones. The sender's own entry is no rumour."""
         if self._doubted and teller is not None:
             self._doubted.pop(teller, None)
         known, heard, refused = self._entries, self._heard, self._refused
@@ -319,9 +319,7 @@ class Circle:
         self.view.add(met[0])
 
     def _renew(self, entry: Entry, old: Entry, now: float) -> Report | None:
-        """Take in news of a known member: a suspect, one with new attributes, or this member
-        itself.
-        """
+        """Take in news of a known member: a suspect, new attributes, or this member itself."""
         who = entry.who.id
         if who == self._me:  # it seems to have run before: go on above that
             if entry.incarnation == old.incarnation:

@@ -2,7 +2,7 @@
 
     inner election     ctx.view, ctx.multicast, on_suspect, on_alive
     ---------------------------------------------------------------
-    Membership         who is alive, how many we are
+    Membership         which members are alive, how many there are
     Bimodal            multicast by epidemics
     ---------------------------------------------------------------
     the world          ctx.send, a lossy ctx.multicast, some seeds

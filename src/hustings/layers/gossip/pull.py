@@ -1,6 +1,6 @@
 """How a view that lags behind catches up: by state transfers that its member asks for.
 
-    p  -- gossip: I know 900 -->  q, who knows 40
+    p  -- gossip: I know 900 -->  q, which knows 40
     q  -- pull -->  p             tell me of all
     p  == 900 entries ==>  q
 

@@ -77,7 +77,5 @@ class Doubts:
         return view.estimate is not None and view.estimate > 1.5 * len(view)
 
     def speaks_for_all(self, ctx: Context) -> bool:
-        """Whether this member speaks for the group: about one does, if all members have learned of
-        it.
-        """
+        """Whether this member speaks for the group: about one does, if all members know."""
         return not self.layer.settings.partial or ctx.rng.random() * self.size < 1.0

@@ -80,9 +80,7 @@ class Incumbency:
         self.office = None
 
     def give_up_seeking(self, now: float) -> None:
-        """End a follower's priority for a leadership, once it has had the time to win the
-        leadership.
-        """
+        """End a follower's priority for a leadership, once it has had the time to win."""
         if self.office is not None and now - self.sought > self.layer.settings.leaderless_limit:
             self.office = None
 

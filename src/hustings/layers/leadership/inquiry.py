@@ -79,9 +79,7 @@ class Inquiry:
             self.begin(ctx)
 
     def _ask_on(self, ctx: Context) -> None:
-        """Ask until it is this member's turn to call: in a long turn, a lost answer would cost an
-        election.
-        """
+        """Ask until this member's turn to call: in a long turn, one lost answer would matter."""
         others = self.layer.electors.others(ctx.me.id)
         if self.layer.settings.partial and others:
             ctx.send(ctx.rng.choice(others), LeaderQueryMsg(self.layer.highest))

@@ -2,7 +2,7 @@
 
     the owner          hand_over, stand_back, stand, call, leave
     ---------------------------------------------------------------
-    LeadershipLayer    who may be elected, who stays in office, do all agree?
+    LeadershipLayer    which members may be elected, which one stays leader, do all agree?
     ---------------------------------------------------------------
     inner election     perhaps with a detector
 
@@ -245,9 +245,7 @@ class LeadershipLayer(Layer):
         return leader in self.electors or self.settings.partial
 
     def electorate(self, ctx: Context) -> View:
-        """The members that may be elected, as of the beginning of this handler, with its own
-        priority.
-        """
+        """The members that may be elected, as of this handler's start, with its own priority."""
         self.electors.stand(self.incumbency.standing(ctx.me))
         return self.electors.view
 
@@ -325,8 +323,7 @@ class LeadershipLayer(Layer):
         self._tell(ctx, NoLeader(reason))
 
     def declared(self, ctx: Context, outcome: Outcome) -> None:
-        """The election declares an outcome. Tell the owner, unless other members may also claim to
-        lead.
+        """The election declares an outcome. Tell the owner, unless others may also claim to lead.
 
         Where members announce themselves, all members that miss the leader do so before they have
         heard each other. One failover must give one leadership, that of the best of them.
