@@ -1,8 +1,8 @@
 """Disagreement in a settled group (5.3.2, false departures; 5.3.4, inconsistent state).
 
 A false departure is a time-out although the leader lives; it lasts until the leader's next
-announcement is received. Arrivals come before time-outs of the same instant, so that T_L = k T_A
-needs k losses in a row.
+announcement is received. Arrivals come before time-outs of the same instant, so T_L = k T_A needs k
+losses in a row.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def fraction(loss: float, T_A: float = 1.0, T_L: float = 3.0) -> float:
     """Share of time that one listener is wrong: l^k (T_A/(1-l) + k T_A - T_L) (1-l) / T_A.
 
     At T_L = k T_A it is l^k. Under correlated loss all listeners are wrong together, so this is
-    the share of time that anybody is.
+    the share of time that any listener is wrong.
 
     Parameters: loss (l), any model; T_A; T_L, finite or not.
 
@@ -59,7 +59,7 @@ def fraction(loss: float, T_A: float = 1.0, T_L: float = 3.0) -> float:
 
 
 def system_fraction(N: int, loss: float, T_A: float = 1.0, T_L: float = 3.0) -> float:
-    """Share of time that anybody is wrong, uncorrelated loss: 1 - (1 - l^k)^(N-1) at T_L = k T_A.
+    """Share of time that any is wrong, uncorrelated loss: 1 - (1 - l^k)^(N-1) at T_L = k T_A.
 
     With r = T_L - k T_A left over, the share r/T_A of each period needs one loss more.
 
@@ -79,7 +79,7 @@ def system_fraction(N: int, loss: float, T_A: float = 1.0, T_L: float = 3.0) -> 
 
 
 def system_duration(N: int, loss: float, T_A: float = 1.0, T_L: float = 3.0) -> float:
-    """How long somebody is wrong at a time, uncorrelated loss, T_L = k T_A: T_A (1-a)/(a-b).
+    """How long some member is wrong at a time, uncorrelated loss, T_L = k T_A: T_A (1-a)/(a-b).
 
     If T_L < T_A, all are right only for T_L after an announcement that all have heard, so it is
     T_A/(1-l)^(N-1) - T_L.
@@ -105,7 +105,7 @@ def system_duration(N: int, loss: float, T_A: float = 1.0, T_L: float = 3.0) -> 
     require(k * exact(T_A) == exact(T_L), f"T_L must be a multiple of T_A = {T_A}, not {T_L}")
     require(loss > 0, "l must be above 0: without loss nobody is wrong")
     wrong, n = float(loss**k), N - 1
-    if wrong == 0:  # below any number: one listener at a time, if ever
+    if wrong == 0:  # below any number: at most one listener at a time
         return T_A / (1 - loss)
     right = -expm1(k * log(loss))  # 1 - l^k, also for l near 1
     all_right = right**n
@@ -155,7 +155,7 @@ def literal_disagreement(T_A: float = 1.0, T_L: float = 3.0) -> float:
     """Programs 5.1 and 5.2 as printed, l = 0: share of time in disagreement.
 
     1 - T_L / ((floor(T_L/T_A) + 1) T_A): the listen timer is never set anew for a known leader, so
-    everybody times out every T_L and waits for the next announcement.
+    every listener times out every T_L and waits for the next announcement.
 
     Parameters: T_A; T_L.
 

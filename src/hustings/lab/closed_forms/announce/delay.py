@@ -1,7 +1,7 @@
 """Leadership delay from a simultaneous start (5.3.1): tmax, and tmax + D when all have heard.
 
 tmax is the instant at which the leader SENDS the announcement that completes "everybody has heard
-one". The leader is the best member; only when it wakes first differs between the variants.
+one". The leader is the best member; the variants differ only in when it first wakes.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ SOURCE = f"{CHAPTER}: 5.3.1"
 def tmax(N: int, loss: float, model: str, law: Law, T_A: float = 1.0) -> float:
     """LE-S, and LE-A as T_S = 0: E[t_s] + T_A (E[R] - 1).
 
-    Parameters: N, members; loss (l); model, the loss model; law, when members wake; T_A. One
-    alone leads when it first speaks.
+    Parameters: N, members; loss (l); model, the loss model; law, when members wake; T_A. A member
+    alone leads when it first announces.
 
     Source: chapter 5, 5.3.1. Verdict: exact. Uncorrelated, the chapter multiplies T_A by R (E5).
 
@@ -48,7 +48,7 @@ def tmax_first_waker(N: int, loss: float, model: str, law: Law, T_A: float = 1.0
 
 
 def tmax_baseline(N: int, loss: float, model: str, T_A: float = 1.0) -> float:
-    """AL, everybody announces from 0 on: T_A (E[R] - 1) until all hold the leader's state.
+    """AL, every member announces from 0 on: T_A (E[R] - 1) until all hold the leader's state.
 
     Parameters: N, members; loss (l); model, the loss model; T_A.
 
@@ -62,7 +62,7 @@ def tmax_baseline(N: int, loss: float, model: str, T_A: float = 1.0) -> float:
 
 
 def everybody_rounds(N: int, loss: float, model: str) -> float:
-    """AL, rounds until everybody holds everybody's state.
+    """AL, rounds until all members hold the states of all.
 
     The largest of N(N-1) geometrics, or of N if loss is correlated.
 
@@ -76,12 +76,12 @@ def everybody_rounds(N: int, loss: float, model: str) -> float:
     check_group(N)
     check_model(loss, model)
     if N == 1:
-        return 1.0  # it speaks once, to nobody
+        return 1.0  # a member alone announces once, and no other receives it
     return expected_rounds(N * (N - 1) if model == "uncorrelated" else N, loss)
 
 
 def leadership_delay(tmax: float, D: float) -> float:
-    """From the start until everybody has heard the leader: tmax + D.
+    """From the start until all members have heard the leader: tmax + D.
 
     Parameters: tmax, the send time; D, the delay.
 
@@ -118,7 +118,7 @@ def printed_tmax(N: int, loss: float, model: str, law: Law, T_A: float = 1.0) ->
 
 
 def adjusted_loss(loss: float, c: float, s: int) -> float:
-    """Loss when every further message under way costs: 1 - (1-l)(1-c)^(s-1).
+    """Loss when every further message under way adds loss: 1 - (1-l)(1-c)^(s-1).
 
     Parameters: l, the loss of a message alone; c, what each other one adds; s, messages under way.
 

@@ -1,7 +1,7 @@
-"""The leader departs at a random phase; how long until all survivors follow its successor (5.3.2).
+"""Time from a leader's departure at a random phase until all follow its successor (5.3.2).
 
-Counted from the departure until every survivor holds the best survivor, after the last message of
-the departed has landed. N counts the departed; at least two survive.
+It counts from the departure until every survivor holds the best survivor, after the last message of
+the departed has arrived. N counts the departed; at least two survive.
 """
 
 from __future__ import annotations

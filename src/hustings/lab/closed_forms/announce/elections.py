@@ -18,7 +18,7 @@ EXAMPLES = {
 
 
 def evaluate(name: str, texts: Mapping[str, str]) -> TheoryResult:
-    """All forms at the given parameters, texts as typed; `BadInput` tells a mistake.
+    """Return all forms at the given parameters, as typed; `BadInput` explains a mistake.
 
     >>> found = evaluate("le-s", {"N": "500", "l": "0.7", "loss_model": "uncorrelated"})
     >>> [(form.name, round(float(form.value), 3)) for form in found.forms[:2]]

@@ -13,7 +13,7 @@ SOURCE = f"{CHAPTER}: 5.7"
 
 
 def bye_repeats(N: int, loss: float, model: str, eps: float = 0.01) -> int:
-    """Byes that reach everybody but with probability eps: least B with (1 - l^B)^(N-1) >= 1 - eps.
+    """Byes that reach all but with probability eps: least B with (1 - l^B)^(N-1) >= 1 - eps.
 
     ceil(ln(1 - (1-eps)^(1/(N-1))) / ln l); if correlated all listeners are as one. Without loss 1.
 
@@ -31,7 +31,7 @@ def bye_repeats(N: int, loss: float, model: str, eps: float = 0.01) -> int:
 
 
 def bye_mean(N: int, loss: float, model: str) -> float:
-    """Byes needed on average until everybody has heard one: E[R].
+    """Byes needed on average until all members have received one: E[R].
 
     Parameters: N, members with the departing leader; loss (l); model, the loss model.
 

@@ -1,6 +1,6 @@
 """Laws of the suppression timer: uniform, and exponential as Nonnenmacher and Biersack truncate it.
 
-The exponential density grows with time, so that few wake early and many late.
+The exponential density grows with time, so few wake early and many late.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def check_model(loss: float, model: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Law:
-    """When a member wakes, if nothing better is heard before: a law on [0, T_S].
+    """When a member wakes, if it hears no better one before: a law on [0, T_S].
 
     lam is the steepness of the exponential law and 0 for the uniform one, which is its limit.
 

@@ -1,10 +1,11 @@
-"""Messages until everybody has heard the leader, no or correlated loss (5.3.3.1, 5.3.3.2).
+"""Messages until all have heard the leader, no or correlated loss (5.3.3.1, 5.3.3.2).
 
 The coupling. Let every member announce for ever; member k sends its m-th message iff every
-potential message of a better member that would have arrived before is lost. For take the earliest
-one that is not lost: nobody can have silenced its sender, for that needs an earlier one yet. So the
-actual senders need not be known, and all that counts is Z(s), the probability that one better
-member gets a message through within s - under correlated loss. It does not hold if uncorrelated.
+potential message of a better member that would have arrived before is lost. Take the earliest
+potential message that is not lost: no member can have silenced its sender, for that needs an
+earlier one. So the actual senders need not be known. All that counts is Z(s), the probability that
+under correlated loss one better member gets a message through within s. The coupling does not hold
+if loss is uncorrelated.
 
 Sent strictly before tmax + D counts. D = 0 means the limit of small D: the announcement that
 completes the election counts.
@@ -150,7 +151,7 @@ def total(N: int, loss: float, law: Law, T_A: float = 1.0, D: float = 0.0) -> fl
     when members wake; T_A; D. T_S is at most 10 T_A, D 1000 T_A.
 
     Source: replaces 5.3.3, which counts first announcements only (E18). Verdict: exact, by
-    quadrature to about 1e-10; one alone leads as soon as it has spoken.
+    quadrature to about 1e-10; a member alone leads as soon as it has announced.
 
     >>> round(total(50, 0.4, Law(), D=0.1), 2), round(total(2, 0.4, Law(), D=0.1), 6)
     (12.82, 2.933333)
@@ -190,8 +191,8 @@ def sent_by_tmax(N: int, loss: float, law: Law, T_A: float = 1.0, D: float = 0.0
 def total_at_once(N: int, loss: float, T_A: float = 1.0, D: float = 0.0) -> float:
     """num_msgs of LE-A: 1/(1-l) + sum over k = 1..N-1 of 1/(1 - l^k), for D < T_A.
 
-    All announce at 0, T_A, 2 T_A, ...; j = floor(D/T_A) periods pass before anything is heard and
-    add j for every member. At D = j T_A the last instant is not counted any more, and the sum is of
+    All announce at 0, T_A, 2 T_A, ...; j = floor(D/T_A) periods pass before any message arrives
+    and add j for every member. At D = j T_A the last instant no longer counts, and the sum is of
     j + l/(1 - l^k).
 
     Parameters: N, members; loss (l), none or correlated; T_A; D.
@@ -216,7 +217,7 @@ def total_first_waker(N: int, loss: float, law: Law, T_A: float = 1.0, D: float 
     """num_msgs of LE-M: the leader's, and N sum over m of E[(1 - Z)^(N-1) - (1 - P(t))^(N-1)].
 
     Z = (1-l) sum over j >= 0 of l^j P(min(t, s - j T_A)): only earlier wakers are better; the
-    second term is the leader itself, that nobody silences.
+    second term is the leader itself, which no member silences.
 
     Parameters: N, members; loss (l), none or correlated; law, when members wake; T_A; D.
     T_S is at most 10 T_A, D 1000 T_A.
@@ -308,9 +309,9 @@ def _chances(
 
 
 def _round_of(N: int, law: Law, D: float, T_A: float, f: Callable[[float], float]) -> float:
-    """E[f(t)] over the wake-up time; f has kinks where a message of somebody may just arrive.
+    """Return E[f(t)] over the wake-up time; f has kinks where a message may just arrive.
 
-    After a kink it falls on the scale on which one of N wakes.
+    After a kink it falls on the scale on which one of N members wakes.
     """
     check_length(law.T_S, D, T_A)
     T_S, period = law.T_S, exact(T_A)

@@ -1,6 +1,6 @@
 """The arithmetic behind the forms: integrals, slowly decaying sums, alternating sums.
 
-Pure Python and deterministic. Relative errors are of the order of 1e-11 unless said.
+Pure Python and deterministic. Relative errors are of the order of 1e-11 unless stated otherwise.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def check_length(T_S: float, D: float, T_A: float) -> None:
 
 
 def whole_periods(time: float | Number, T_A: float | Number) -> int:
-    """How many whole periods fit into a time, without rounding: 0.3 holds three of 0.1.
+    """Count the whole periods in a time, without rounding: 0.3 holds three of 0.1.
 
     >>> whole_periods(0.3, 0.1), whole_periods(2.5, 1)
     (3, 2)
@@ -58,7 +58,7 @@ def whole_periods(time: float | Number, T_A: float | Number) -> int:
 
 
 def started_periods(time: float | Number, T_A: float | Number) -> int:
-    """How many periods begin strictly within a time, without rounding.
+    """Count the periods that begin strictly within a time, without rounding.
 
     >>> started_periods(0.1, 1), started_periods(1, 1), started_periods(0.31, 0.1)
     (1, 1, 4)
@@ -116,7 +116,7 @@ def integrate(f: Callable[[float], float], points: Iterable[float], spike: float
     """The integral from the least to the largest point; f is smooth between neighbours.
 
     Panels shrink geometrically towards every point, where integrands of large groups have their
-    spikes, and are halved where the rule does not yet agree with itself. `spike` is the width of
+    spikes. They are halved where the rule does not yet agree with itself. `spike` is the width of
     the narrowest one, as a share of the distance between points.
 
     >>> round(integrate(lambda x: 1e6 * (1 - x) ** (10**6 - 1), [0.0, 1.0]), 11)
@@ -146,9 +146,10 @@ def _refined(
     before: float = inf,
     depth: int = 0,
 ) -> float:
-    """Halve until the rule agrees with itself, or halving does not help: what is left is rounding.
+    """Halve until the rule agrees with itself, or halving does not help: the rest is rounding.
 
-    Halving a smooth panel shrinks the error a thousandfold and more, rounding not even fourfold.
+    Halving a smooth panel divides the error by a thousand or more, rounding errors by less than
+    four.
     """
     middle = (a + b) / 2
     left, right = panel(f, a, middle), panel(f, middle, b)
@@ -200,7 +201,7 @@ def _end_correction(around: Sequence[Value]) -> Value:
     return first / 24 - third * 17 / 5760 + fifth * 367 / 967680
 
 
-# --- alternating sums, which cancel beyond repair when summed ------------------------------------
+# --- alternating sums, which lose all digits by cancellation when summed --------------------------
 
 STEP = 1 / 16  # error below n * exp(-pi / STEP)
 FURTHEST = 30.0  # beyond, the integrand is below exp(-pi * FURTHEST / 2)

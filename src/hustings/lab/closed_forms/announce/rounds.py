@@ -1,4 +1,4 @@
-"""How many announcements of the leader it takes until everybody has heard one (5.3.1, appendix B).
+"""How many announcements of the leader until all have received one (5.3.1, appendix B).
 
 The attempts of one receiver are geometric; under uncorrelated loss the slowest receiver counts.
 """
@@ -21,7 +21,7 @@ def expected_rounds(n: int, loss: float) -> float:
     """E[R_n], the largest of n geometrics: sum over r >= 0 of 1 - (1 - l^r)^n.
 
     Each term is -expm1(n log1p(-l^r)), so nothing cancels. As l tends to 1 the sum tends to
-    H_n / -ln l + 1/2, which is then used. R_0 = 0: nobody has to hear.
+    H_n / -ln l + 1/2, which is then used. R_0 = 0: there is no receiver.
 
     Parameters: n, receivers; loss (l), in [0, 1).
 
@@ -64,7 +64,7 @@ def large_group_rounds(n: int, loss: float) -> float:
 def rounds(n: int, loss: float, model: str) -> float:
     """E[R]: 1 without loss, 1/(1-l) if correlated, E[R_n] if uncorrelated.
 
-    Parameters: n, receivers; loss (l); model, the loss model. One alone speaks once, to nobody.
+    Parameters: n, receivers; loss (l); model, the loss model. A member alone announces once.
 
     Source: chapter 5, 5.3.1. Verdict: exact.
 
@@ -80,7 +80,7 @@ def rounds(n: int, loss: float, model: str) -> float:
 def average_rounds(n: int, loss: float) -> float:
     """avg_rounds: the mean index of the first announcement received, 1/(1-l) in every loss model.
 
-    Parameters: n, receivers; loss (l). One alone speaks once, to nobody.
+    Parameters: n, receivers; loss (l). A member alone announces once.
 
     Source: chapter 5, table 5.1. Verdict: exact, over the N - 1 members that do not lead; with the
     leader counted as 1 it is ((N-1)/(1-l) + 1)/N (E30).
@@ -116,7 +116,7 @@ def printed_rounds(n: int, loss: float) -> float:
 
 
 def listen_periods(N: int, loss: float, share: float) -> int:
-    """Periods k so that T_L = k T_A keeps everybody right for a share of the time.
+    """Periods k so that T_L = k T_A keeps all members right for a share of the time.
 
     The least k with (1 - l^k)^(N-1) >= share, uncorrelated loss.
 

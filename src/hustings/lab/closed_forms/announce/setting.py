@@ -1,4 +1,4 @@
-"""From texts as typed, `N=500` or `loss_model=correlated`, to a checked setting of this family."""
+"""From typed texts, `N=500` or `loss_model=correlated`, to a checked setting of this family."""
 
 from __future__ import annotations
 
@@ -65,28 +65,28 @@ class AnnounceSetting:
 
     @property
     def shared(self) -> bool:
-        """Loss is as if correlated: no or correlated loss, or a single receiver."""
+        """Whether loss is as if correlated: no or correlated loss, or a single receiver."""
         return self.loss == 0 or self.model != "uncorrelated" or self.N <= 2
 
     @property
     def patient(self) -> bool:
-        """In a start no leader is given up, or it changes nothing."""
+        """Whether no member gives up a leader in a start, or this changes nothing."""
         return inf == self.T_L or self.N <= 2 or (self.loss == 0 and self.T_L >= self.T_A)
 
     def bears(self, verdict: str) -> str:
-        """A verdict that holds as long as nobody gives a leader up."""
+        """Return a verdict that holds as long as no member gives a leader up."""
         return verdict if self.patient else f"{verdict}; for T_L = inf"
 
     @property
     def all_send(self) -> bool:
-        """Nobody can be heard before the last has woken."""
+        """Whether no message can arrive before the last member has woken."""
         return self.law.T_S <= self.D
 
 
 def read(
     name: str, texts: Mapping[str, str]
 ) -> tuple[AnnounceSetting, dict[str, object], list[str]]:
-    """A setting, the parameters as used, and remarks on them.
+    """Read a setting, the parameters as used, and remarks on them.
 
     >>> setting, used, remarks = read("le-s", {"N": "500", "l": "0.7", "T_L": "inf"})
     >>> setting.model, setting.T_L, used["T_L"]

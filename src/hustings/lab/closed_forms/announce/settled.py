@@ -14,7 +14,7 @@ PLAIN = "T_L + 2 Delta + E[t_s] - T_A/2"
 
 
 def departure(name: str, s: AnnounceSetting, sheet: Sheet) -> None:
-    """The leader departs; until all survivors follow its successor."""
+    """Add the forms after the leader's departure, until all survivors follow its successor."""
     sheet.source = leaving.SOURCE
     times = (s.law, s.T_A, s.T_L, s.D)
     if inf == s.T_L:
@@ -49,7 +49,7 @@ def departure(name: str, s: AnnounceSetting, sheet: Sheet) -> None:
 
 
 def false_departure(s: AnnounceSetting, sheet: Sheet) -> None:
-    """Time-outs although the leader lives: one listener, and anybody."""
+    """Add the forms of time-outs although the leader lives: of one listener, and of any."""
     sheet.source = consistency.SOURCE
     times = (s.T_A, s.T_L)
     never = inf == s.T_L or s.N == 1 or (s.loss == 0 and s.T_L >= s.T_A)
@@ -125,7 +125,7 @@ def _printed_false_departure(s: AnnounceSetting, sheet: Sheet) -> None:
 
 
 def joiner(name: str, s: AnnounceSetting, sheet: Sheet) -> None:
-    """A member joins: the best of all, or not."""
+    """Add the forms of a join: the joiner is the best of all, or not."""
     sheet.source = joining.SOURCE
     sheet.state(
         "joiner_smaller",
@@ -174,7 +174,7 @@ def joiner(name: str, s: AnnounceSetting, sheet: Sheet) -> None:
 
 
 def share_of_time(s: AnnounceSetting, sheet: Sheet) -> None:
-    """Disagreement by departures and joins that come every T_d and T_a."""
+    """Add the disagreement by departures and joins that come every T_d and T_a."""
     sheet.source = consistency.SOURCE
     found = {form.name: float(form.value) for form in sheet.forms if not form.printed}
     printed = {form.name: float(form.value) for form in sheet.forms if form.printed}
@@ -204,7 +204,7 @@ def share_of_time(s: AnnounceSetting, sheet: Sheet) -> None:
 
 
 def bye(s: AnnounceSetting, sheet: Sheet) -> None:
-    """How many Byes a departing leader sends."""
+    """Add how many Byes a departing leader sends."""
     sheet.source = extensions.SOURCE
     sheet.state(
         "bye_repeats",

@@ -18,7 +18,7 @@ from hustings.lab.closed_forms.announce.laws import Law
 from hustings.lab.closed_forms.announce.setting import AnnounceSetting
 from hustings.lab.closed_forms.form import AS_PRINTED, DERIVED, EXACT, LIMIT, Sheet
 
-# Who speaks where anybody's message silences: LE-M's first round and SUP.
+# Senders where a message of any member silences: LE-M's first round and SUP.
 SPEAKERS = "N P(Delta) + a/(1-l) (1-c^N)"
 CHAIN = "chain m -> m+1 with l^m, N steps"
 
@@ -28,7 +28,7 @@ NO_FIRST_ROUND = "under uncorrelated loss it is known for Delta = 0 and T_A >= T
 
 
 def delay(name: str, s: AnnounceSetting, sheet: Sheet) -> None:
-    """tmax, leadership_delay, rounds, avg_rounds."""
+    """Add tmax, leadership_delay, rounds, avg_rounds."""
     sheet.source = delays.SOURCE
     first = name == "le-m"
     tmax = delays.tmax_first_waker if first else delays.tmax
@@ -83,7 +83,7 @@ def _rounds(s: AnnounceSetting, sheet: Sheet) -> None:
 
 
 def messages(name: str, s: AnnounceSetting, sheet: Sheet) -> None:
-    """num_msgs, sent_by_tmax, first_round."""
+    """Add num_msgs, sent_by_tmax, first_round."""
     sheet.source = counting.SOURCE
     _all_messages(name, s, sheet)
     if name == "le-m":
@@ -123,11 +123,11 @@ def _all_messages(name: str, s: AnnounceSetting, sheet: Sheet) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Firsts:
-    """How first announcements are counted, by what is known of the loss."""
+    """How first announcements are counted, depending on the loss."""
 
     shared: Callable[[int, float, Law, float, float], float]  # all receivers lose the same
     formula: str
-    alone: Callable[[int, float], float]  # each loses its own, without delay
+    alone: Callable[[int, float], float]  # each loses its own messages, without delay
     alone_formula: str
     alone_verdict: str
     alone_source: str
@@ -198,7 +198,7 @@ def _printed_messages(s: AnnounceSetting, sheet: Sheet) -> None:
 
 
 def several_leaders(s: AnnounceSetting, sheet: Sheet) -> None:
-    """k agreed leaders: known without loss and delay."""
+    """Add the forms of k agreed leaders: known without loss and delay."""
     sheet.source = extensions.SOURCE
     if s.loss or s.D:
         sheet.lack("k > 1", "several leaders are counted for l = 0 and Delta = 0 only")
@@ -219,7 +219,7 @@ def several_leaders(s: AnnounceSetting, sheet: Sheet) -> None:
 
 
 def linked(s: AnnounceSetting, sheet: Sheet) -> None:
-    """Wake-up times that are linked with the criterion."""
+    """Add the forms of wake-up times that are linked with the criterion."""
     sheet.source = extensions.SOURCE
     sheet.state(
         "best_first",
@@ -239,7 +239,7 @@ def linked(s: AnnounceSetting, sheet: Sheet) -> None:
 
 
 def baseline_suppression(s: AnnounceSetting, sheet: Sheet) -> None:
-    """SUP: messages, the last send, the instant at which all know."""
+    """Add the forms of SUP: messages, the last send, the instant at which all know."""
     sheet.source = suppression.SOURCE
     known = s.shared or s.all_send
     if known:
@@ -274,7 +274,7 @@ def baseline_suppression(s: AnnounceSetting, sheet: Sheet) -> None:
 
 
 def baseline_announcing(s: AnnounceSetting, sheet: Sheet) -> None:
-    """AL: until everybody holds the leader's state, or everybody's."""
+    """Add the forms of AL: until all hold the leader's state, or all states."""
     sheet.source = delays.SOURCE
     found = delays.tmax_baseline(s.N, s.loss, s.model, s.T_A)
     needed = rounds.rounds(s.N - 1, s.loss, s.model)

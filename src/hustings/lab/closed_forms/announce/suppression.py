@@ -1,8 +1,8 @@
-"""SUP, the baseline without addresses: wake, and send unless anything has been heard.
+"""SUP, the baseline without addresses: wake, and send unless a message has arrived.
 
 Chapters 2 and 3 of the thesis, as chapter 5 uses them. Let tau be the earliest potential message
-that is not lost. Under no or correlated loss everybody that wakes by tau + D sends and nobody
-later, which gives all forms here.
+that is not lost. Under no or correlated loss every member that wakes by tau + D sends and no later
+one does, which gives all forms here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who still announces in round r: uncorrelated loss, D = 0, T_A >= T_S (5.3.3.3, E20 to E23).
+"""Which members still announce in round r: uncorrelated loss, D = 0, T_A >= T_S (5.3.3.3, E20-E23).
 
 A member reaches round r + 1 if it has heard no better one up to then. The truth is enumerated over
 all wake-up orders, which keep their shape from round to round; the chapter multiplies marginals.
@@ -200,7 +200,7 @@ def _enumerated(n: int, r: int, loss: float) -> tuple[tuple[float, ...], float]:
 def _one_round(
     groups: dict[Group, float], order: Group, loss: float
 ) -> dict[tuple[Group, int], float]:
-    """Members announce in their order, losses decided as they come: who is left, how many sent."""
+    """Let members announce in order, losses as they come: the members left, the number sent."""
     states = {(group, 0): p for group, p in groups.items()}
     for sender in order:
         after: dict[tuple[Group, int], float] = {}

@@ -6,8 +6,8 @@ wake has r better members, which go on, and of the n - 1 - r others those that l
 
     M_n = 1 + M_(r+B),  r uniform on 0..n-1,  B binomial(n-1-r, l)
 
-The mean of this recurrence has a closed form (`mean_exactly`), an alternating sum that is evaluated
-as an integral, so that N = 10^6 takes a tenth of a second for every l.
+The mean of this recurrence has a closed form (`mean_exactly`), an alternating sum. It is evaluated
+as an integral, so N = 10^6 takes a tenth of a second for every l.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Byzantine agreement without signatures among k participants: rounds, and bits of each.
 
 A value of m possible ones takes v = ceil log2 m bits, and a proposal, which may be none,
-v' = ceil log2 (m+1). Several values agreed on at once cost as much as one after the other in bits,
-and one in rounds.
+v' = ceil log2 (m+1). To agree on several values at once costs the bits of all of them, but the
+rounds of one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from hustings.lab.closed_forms.committee.exponents import PAPER
 from hustings.lab.closed_forms.form import Sheet, require
 
 SOURCE = f"{PAPER}: section 2; the agreement is ours"
-BASE = 16  # so few agree by phase king
+BASE = 16  # up to this many agree by phase king
 
 
 def widths(values: int) -> tuple[int, int]:
@@ -161,7 +161,7 @@ def _bits(k: int, values: int) -> float:
 
 
 def declare(sheet: Sheet, k: int) -> None:
-    """Put the forms of this module on a sheet."""
+    """Add the forms of this module to a sheet."""
     sheet.source = SOURCE
     for name, form in (
         ("agreement_bits", agreement_bits),

@@ -1,4 +1,4 @@
-"""An adversary that knows the network and then chooses whom to corrupt: what share it breaks.
+"""An adversary that knows the network before it chooses members to corrupt: the share it breaks.
 
 A node is broken if a third of its participants are bad. R groups, on the average, hold a member.
 """
@@ -102,7 +102,7 @@ def _best_scores(b: float, groups: int, beta: float) -> float:
 
 
 def declare(sheet: Sheet, groups: int, b: float) -> None:
-    """Put the forms of this module on a sheet."""
+    """Add the forms of this module to a sheet."""
     sheet.source = SOURCE
     lead = f"R = {groups}: "
     beta = broken(b, groups)

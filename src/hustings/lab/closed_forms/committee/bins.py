@@ -1,8 +1,8 @@
 """The lightest bin: how large a share of those elected is bad, if the bad choose last.
 
-A good member's bin is random; the adversary then sees all of them and places the bad. It takes a
-bin with few good members and fills it as far as it stays the lightest. Ties go to the first bin,
-an empty bin is not chosen while another is filled, and nobody is added afterwards.
+A good member's bin is random; the adversary then sees all bins and places the bad members. It takes
+a bin with few good members and fills it as long as it stays the lightest. Ties go to the first bin,
+an empty bin is not chosen while another is filled, and no member is added afterwards.
 """
 
 from __future__ import annotations
@@ -175,11 +175,11 @@ def _elected(k: int, bad: int, h: int) -> dict[tuple[int, int], float]:
 
 
 def _packed(good: int, bad: int, a: int) -> tuple[int, int]:
-    """Who wins, with `a` good members in the first bin: the bin that can be made worse."""
+    """Return which bin wins, with `a` good members in the first: the bin that can be made worse."""
     k = good + bad
     first, second = min(bad, k // 2 - a), min(bad, (k - 1) // 2 - (good - a))
     if (a == 0 and first == 0) or (a == good and second == 0):
-        return good, bad  # one bin stays empty, so that nobody is out
+        return good, bad  # one bin stays empty, so no member drops out
     if first < 0:
         return good - a, second
     if second < 0 or first * (good - a) >= second * a:
@@ -227,7 +227,7 @@ def _sum_of(cell: list[float], count: int, most: int) -> list[float]:
 
 
 def declare(sheet: Sheet, k: int, h: int, b: float) -> None:
-    """Put the forms of this module on a sheet."""
+    """Add the forms of this module to a sheet."""
     sheet.source = SOURCE
     bad, lead = round(b * k), f"k = {k}, h = {h}: "
     sheet.known("bad_after_halving", halved, lambda: halved(k, bad, h), lead)

@@ -177,7 +177,7 @@ def _checked(ln_n: float) -> float:
 
 
 def declare(sheet: Sheet, x: float, b: float, c1: float) -> None:
-    """Put the forms of this module on a sheet."""
+    """Add the forms of this module to a sheet."""
     sheet.source = SOURCE
     sheet.add("layers", layers, x)
     sheet.add("first_seats", first_memberships, x, c1)

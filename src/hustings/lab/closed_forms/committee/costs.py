@@ -1,6 +1,6 @@
-"""Bits that a member sends and rounds that pass: elections, endgames, everybody with everybody.
+"""Bits that a member sends and rounds that pass: elections, endgames, all members with all.
 
-All in the mean over participants; agreement is the recursive phase king unless said.
+All are means over participants; agreement is the recursive phase king unless stated otherwise.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from hustings.lab.closed_forms.committee.network import (
 from hustings.lab.closed_forms.form import Sheet, require
 
 SOURCE = f"{PAPER}: sections 2, 4 and 5, with the agreement of `agreement`"
-LIST_END = 128  # an all-to-all Feige ends so: those left go on among themselves
+LIST_END = 128  # at this many an all-to-all Feige ends: the rest go on among themselves
 SMALLEST, LARGEST = 16, 1 << 20
 STEPS = 8  # sizes in a doubling
 
@@ -326,7 +326,7 @@ def _by_feige(n: int, agreed: Callable[[int], float]) -> float:
 
 
 def declare_one_election(sheet: Sheet, k: int, h: int) -> None:
-    """Put the costs of one election of k members on a sheet."""
+    """Add the costs of one election of k members to a sheet."""
     sheet.source = SOURCE
     lead = f"k = {k}, h = {h}: "
     sheet.known("election_bits", election_bits, lambda: election_bits(k, h), lead)
@@ -336,7 +336,7 @@ def declare_one_election(sheet: Sheet, k: int, h: int) -> None:
 
 
 def declare(sheet: Sheet, knobs: NetworkNumbers, b: float) -> None:
-    """Put the forms of this module on a sheet."""
+    """Add the forms of this module to a sheet."""
     sheet.source = SOURCE
     sheet.add("bits_mean", tree_bits, knobs, b)
     sheet.add("bits_electing", electing_bits, knobs)

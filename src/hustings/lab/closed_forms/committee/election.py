@@ -25,7 +25,7 @@ EXAMPLES = {
 
 
 def evaluate(texts: Mapping[str, str]) -> TheoryResult:
-    """All forms at the given parameters, texts as typed; `BadInput` tells a mistake.
+    """Return all forms at the given parameters, as typed; `BadInput` explains a mistake.
 
     >>> found = evaluate({"n": "1e20", "b": "0.3"})
     >>> [round(form.value, 1) for form in found.forms if form.name == "ln_n_layers"]

@@ -1,4 +1,4 @@
-"""From r candidates, of whom x are bad, to one leader: games solved exactly.
+"""From r candidates, x of them bad, to one leader: games solved exactly.
 
 The adversary has full information and moves after the good in every round.
 """
@@ -38,7 +38,7 @@ def feige(r: int, x: int) -> float:
 
 
 def baton(r: int, x: int) -> float:
-    """P(good leader) by passing a baton to somebody who has not had it; the last one leads.
+    """P(good leader) by passing a baton to a candidate that has not had it; the last one leads.
 
     A good holder passes it on at random, a bad one as is best. The first holder is taken for good,
     which is the worse case for the good.
@@ -154,7 +154,7 @@ def _feige(good: int, bad: int) -> float:
 
 
 def _worst(good: int, bad: int, a: int) -> float:
-    """What the adversary makes of `a` good candidates in the first bin and the rest in the other.
+    """Return the adversary's best with `a` good candidates in the first bin, the rest in the other.
 
     More bad candidates in the winning bin are never worse for it.
     """
@@ -193,7 +193,7 @@ def _path(share: float, depth: int) -> float:
 
 
 def _trimmed(law: list[float]) -> tuple[int, list[float]]:
-    """The law without its faint ends, which are put on what is left: how many points went first."""
+    """Cut the faint ends of a law and add them to the rest; return also how many went first."""
     low, high, under, over = 0, len(law), 0.0, 0.0
     while under + law[low] < FAINT:
         under += law[low]
@@ -217,7 +217,7 @@ def _coarser(law: list[float]) -> list[float]:
 
 
 def declare(sheet: Sheet, r: int, x: int, depth: int) -> None:
-    """Put the forms of this module on a sheet."""
+    """Add the forms of this module to a sheet."""
     sheet.source = SOURCE
     share, lead = x / r, f"r = {r}, x = {x}: "
     sheet.known("feige_good", feige, lambda: feige(r, x), lead)

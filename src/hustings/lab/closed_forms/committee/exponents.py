@@ -1,6 +1,6 @@
-"""Where the exponents of the paper begin to bite: each constraint's n, found in x = ln n.
+"""Where the exponents of the paper begin to matter: each constraint's n, found in x = ln n.
 
-The numbers n themselves have up to 10^155 digits, so everything is solved for ln n, and told as a
+The numbers n themselves have up to 10^155 digits, so everything is solved for ln n and shown as a
 power of ten.
 """
 
@@ -200,7 +200,7 @@ def _root(f: Callable[[float], float], low: float) -> float:
 
 
 def declare(sheet: Sheet, b: float) -> None:
-    """Put the forms of this module on a sheet."""
+    """Add the forms of this module to a sheet."""
     sheet.source = SOURCE
     for name, power in (("leaves", 5), ("inputs", 8), ("layers", 10), ("subcommittees", 11)):
         n = shown(power_fits(power))

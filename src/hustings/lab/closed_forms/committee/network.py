@@ -1,4 +1,4 @@
-"""A practical network by its knobs: leaves, nodes, participants; what random corruption does.
+"""A practical network by its parameters: leaves, nodes, participants; effects of random corruption.
 
 Leaves are cut from d0 permutations of the group; node j of a layer has q children in the tree and s
 neighbours below, whose members halve themselves h times.
@@ -48,7 +48,7 @@ ROBUST = (  # below this many members: leaf size, leaves of a member, children, 
 
 @dataclass(frozen=True, slots=True)
 class NetworkNumbers:
-    """What a network is built from.
+    """The numbers from which a network is built.
 
     >>> one = lean(10_000)
     >>> one.leaves, one.nodes, round(one.participants[0]), round(one.seats), one.groups
@@ -65,7 +65,7 @@ class NetworkNumbers:
     r_end: int = 128
 
     def __post_init__(self) -> None:
-        """Refuse what makes no network, in one sentence."""
+        """Refuse numbers that make no network, in one sentence."""
         require(2 <= self.n <= LARGEST_GROUP, f"n must be between 2 and 10^9, not {self.n}")
         require(1 <= self.c0 <= self.n, f"c0 must be between 1 and n = {self.n}, not {self.c0}")
         for key in ("d0", "monitors", "fan", "depth", "r_end"):
@@ -142,7 +142,7 @@ class NetworkNumbers:
 
     @property
     def root(self) -> float:
-        """Distinct members that take part at the root, in the mean, if nobody is bad."""
+        """Distinct members that take part at the root, in the mean, if no member is bad."""
         return self.n * (1 - (1 - self.memberships[-1] / self.tries) ** self.tries)
 
     def _sharing(self, layer: int) -> float:
@@ -154,7 +154,7 @@ class NetworkNumbers:
 
 
 def lean(n: int) -> NetworkNumbers:
-    """The knobs of the cheapest network for n members.
+    """Return the parameters of the cheapest network for n members.
 
     Parameters: n, at least 16.
 
@@ -178,7 +178,7 @@ def lean(n: int) -> NetworkNumbers:
 
 
 def robust(n: int) -> NetworkNumbers:
-    """The knobs with several small leaves for each member, whose electorates are halved once.
+    """Return the parameters with several small leaves for each member and electorates halved once.
 
     Parameters: n, at least 16.
 
@@ -264,7 +264,7 @@ def top_seats(knobs: NetworkNumbers) -> float:
 
 
 def top_members(knobs: NetworkNumbers) -> float:
-    """n (1 - (1 - 2^-h)^R): distinct members at the root, if nobody is bad.
+    """n (1 - (1 - 2^-h)^R): distinct members at the root, if no member is bad.
 
     Parameters: knobs.
 
@@ -446,7 +446,7 @@ def _won(r: int, x: int, depth: int, style: str) -> float:
 
 
 def declare(sheet: Sheet, knobs: NetworkNumbers, b: float) -> None:
-    """Put the forms of this module on a sheet."""
+    """Add the forms of this module to a sheet."""
     sheet.source = SOURCE
     sheet.add("k", participants, knobs)
     sheet.add("c", committee, knobs)

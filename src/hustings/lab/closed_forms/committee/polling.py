@@ -1,4 +1,4 @@
-"""Steps 7 and 9: who is silenced for being elected too often, and who takes itself for leader."""
+"""Steps 7 and 9: members silenced for too many committees, and members that wrongly lead."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def printed_polled(ln_n: float) -> int:
 def printed_false_leaders(n: float, b: float, poll: int, informed: float) -> float:
     """n (1-b) P(Bin(poll, b + (1-b)(1-informed)) > poll/2): good members that wrongly lead.
 
-    Everybody polls; bad members answer everybody, and so do, at worst, those who are misinformed.
+    Every member polls; bad members answer all, and so do, at worst, the misinformed members.
 
     Parameters: n; b; poll, members asked; informed, the share of good members that know the leader.
 
@@ -154,7 +154,7 @@ def _check(b: float, poll: int, informed: float) -> None:
 
 
 def declare(sheet: Sheet, asked: CommitteeSetting) -> None:
-    """Put the forms of this module on a sheet."""
+    """Add the forms of this module to a sheet."""
     sheet.source = SOURCE
     mean = first_memberships(asked.ln_n, asked.c1)
     lead = f"mean {mean:.3g}: "

@@ -1,4 +1,4 @@
-"""From texts as typed, `n=10000` or `layers=16:16:2`, to a checked setting."""
+"""From typed texts, `n=10000` or `layers=16:16:2`, to a checked setting."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ KEYS = tuple(parameter.key for parameter in PARAMETERS)
 
 @dataclass(frozen=True, slots=True)
 class CommitteeSetting:
-    """A group, the network of it where there is one, and what is asked of both."""
+    """A group, its network where there is one, and the questions about both."""
 
     n: float
     ln_n: float
@@ -58,7 +58,7 @@ class CommitteeSetting:
 
 
 def read(texts: Mapping[str, str]) -> tuple[CommitteeSetting, dict[str, object]]:
-    """A setting, and the parameters as used.
+    """Read a setting, and the parameters as used.
 
     >>> setting, used = read({"n": "1000", "layers": "16:16:2"})
     >>> setting.poll, used["c0"], used["layers"]

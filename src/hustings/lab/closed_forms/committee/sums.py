@@ -1,4 +1,4 @@
-"""The arithmetic behind the forms: laws cut where they are dust, and sums of independent ones."""
+"""The arithmetic behind the forms: laws without negligible ends, and sums of independent ones."""
 
 from __future__ import annotations
 

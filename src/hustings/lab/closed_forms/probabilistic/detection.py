@@ -1,4 +1,4 @@
-"""Theorem 2: whether somebody notices that a round failed."""
+"""Theorem 2: whether some member notices that a round failed."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def somebody(one: Round, acts: float = 1.0) -> float:
 
 
 def declare(sheet: Sheet, one: Round) -> None:
-    """Put the forms of this module on a sheet."""
+    """Add the forms of this module to a sheet."""
     sheet.source = SOURCE
     sheet.both("detection", detection, printed_detection, one)
     sheet.add("detection_printed_e1", printed_e1_detection, one)

@@ -35,7 +35,7 @@ SECTION_5 = {
 
 
 def evaluate(texts: Mapping[str, str]) -> TheoryResult:
-    """All forms at the given parameters, texts as typed; `BadInput` tells a mistake.
+    """Return all forms at the given parameters, as typed; `BadInput` explains a mistake.
 
     >>> found = evaluate(FIGURE_4 | {"K": "24"})
     >>> [round(form.value, 4) for form in found.forms if form.name == "success"]

@@ -1,7 +1,7 @@
-"""The five events of Theorem 1, each bounded as printed and as it is.
+"""The five events of Theorem 1, each with its printed and its true bound.
 
-E1, enough relay members and not too many; E2, the survivors hang together; E3, they choose one
-leader; E4, everybody alive hears a final; E5, the leader lives.
+E1, enough relay members and not too many; E2, the survivors are connected; E3, they choose one
+leader; E4, every live member receives a final; E5, the leader lives.
 """
 
 from __future__ import annotations
@@ -177,7 +177,8 @@ def printed_leader_lives(one: Round) -> float:
 def leader_lives(one: Round) -> float:
     """Pr[E5|E1..E4] from below: (1-p_fail)(1-z) / (1 - (1-p_fail) z), z = p_mcastl^m, m >= K2/2.
 
-    E4 says of each member that it crashes or hears; that it heard makes its life less sure.
+    E4 says of each member that it crashes or receives a final; if it did, its survival is less
+    sure.
 
     Parameters: one, the round.
 
@@ -237,7 +238,7 @@ def least_finals(one: Round) -> int:
 
 
 def all_hear(one: Round, finals: float, members: float, aware: float = 1.0) -> float:
-    """Of some members, each that lives (and is aware) hears one of the finals.
+    """All live (and aware) members of some number receive one of the finals.
 
     (1 - a (1-p_fail) p_mcastl^m)^n, in logarithms.
 
@@ -252,7 +253,7 @@ def all_hear(one: Round, finals: float, members: float, aware: float = 1.0) -> f
 
 
 def somebody_misses(one: Round, finals: float, members: float, aware: float = 1.0) -> float:
-    """One of some members at least lives, is aware, and hears none of the finals.
+    """At least one of some members lives, is aware, and receives none of the finals.
 
     Parameters: as of `all_hear`, of which this is the rest.
 
@@ -289,7 +290,7 @@ def _mean(pairs: list[tuple[float, float]], event: str) -> float:
 
 
 def declare(sheet: Sheet, one: Round) -> None:
-    """Put the forms of this module on a sheet."""
+    """Add the forms of this module to a sheet."""
     sheet.source = SOURCE
     for name, true, printed in (
         ("e1", enough, printed_enough),

@@ -1,4 +1,4 @@
-"""Random graphs of some hundred members: whether they hang together, and whether they agree.
+"""Random graphs of some hundred members: whether they are connected, and whether they agree.
 
 All recurrences add positive terms only, in logarithms, so small probabilities keep their digits.
 """
@@ -19,8 +19,8 @@ FACTORIALS = tuple(lgamma(n + 1) for n in range(LARGEST + 1))  # their logarithm
 def connected(m: int, edge: float) -> float:
     """The probability that a random graph of m members is connected.
 
-    Take member 1 away: the component of member 2 has k members, is joined to member 1, and to
-    nobody of the rest, which with member 1 is connected again. So C(m) is the sum over k of
+    Take member 1 away: the component of member 2 has k members and is joined to member 1, but to no
+    other member of the rest, which with member 1 is connected again. So C(m) is the sum over k of
     binom(m-2, k-1) C(k) (1 - y^k) y^(k(m-1-k)) C(m-k), where y = 1 - edge.
 
     Parameters: m, members, at most 512; edge, the probability of each edge.
@@ -57,11 +57,11 @@ def disagreeing(m: int, edge: float, view_prob: float) -> float:
     """The probability that the components of a relay graph of m members choose different leaders.
 
     Each member prefers the first of all candidates that is in its view, a component the first of
-    its members' views. At the first candidate that anybody knows each member knows it with
-    probability v: all components choose it if each has such a member. With x = 1 - v and Z(m)
-    the probability that each component of the graph has one of members picked with probability v
-    each, all agree with probability Z(m) / (1 - x^m), and Z(m) is the sum over c of
-    binom(m-1, c-1) C(c) y^(c(m-c)) (1 - x^c) Z(m-c).
+    its members' views. Take the first candidate that any member knows; each member knows it with
+    probability v. All components choose it if each has such a member. Let x = 1 - v, and Z(m) the
+    probability that each component of the graph has a picked member, where members are picked with
+    probability v each. Then all agree with probability Z(m) / (1 - x^m), and Z(m) is the sum over c
+    of binom(m-1, c-1) C(c) y^(c(m-c)) (1 - x^c) Z(m-c).
 
     Parameters: m, members; edge, of the graph; view_prob (v). Beyond 512 members the probability
     that the graph is not connected stands for it.

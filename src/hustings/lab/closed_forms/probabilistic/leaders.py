@@ -1,4 +1,4 @@
-"""How likely two members both hold themselves for the leader, and how far a strategy goes.
+"""How likely two members both take themselves for the leader, and how far a strategy goes.
 
 All of this is under independent losses: a partition elects one leader on each side.
 """
@@ -19,7 +19,7 @@ STRATEGIES = ("paper", "doubling")
 
 
 def both_lead(m: int, loss: float, inside: float = 0.0) -> float:
-    """Two members hold themselves for the leader after m finals that do not agree, from above.
+    """Two members take themselves for the leader after m finals that disagree, from above.
 
     Let A be named in a finals, B in b, others in c. A must miss b + c finals and get one of a; B
     must miss a + c and get one of b: p^(m+c) (1-p^a)(1-p^b). If k leaders are named, each pair
@@ -53,7 +53,7 @@ def both_lead(m: int, loss: float, inside: float = 0.0) -> float:
 
 
 def two_leaders(one: Round) -> float:
-    """Two members hold themselves for the leader at the end of one round, from above.
+    """Two members take themselves for the leader at the end of one round, from above.
 
     The mean over R and M of `both_lead(M)` times `differing`. A choice is a relay member with
     probability at most (1/v + R - 1)/N.
@@ -154,7 +154,7 @@ def _again(one: Round, first: bool) -> float:
 
 
 def two_leaders_ever(one: Round, steps: Sequence[float]) -> float:
-    """Two members hold themselves for the leader at the end of some round, from above.
+    """Two members take themselves for the leader at the end of some round, from above.
 
     Either both were named in one round l: `reached` times `two_leaders`. Or A was named in round
     j and did not hear of rounds j+1..l, in the last of which B is named: it missed an initiating
@@ -193,7 +193,7 @@ def _missed_all(one: Round) -> tuple[float, float]:
 
 
 def declare(sheet: Sheet, one: Round, steps: list[float]) -> None:
-    """Put the forms of this module on a sheet."""
+    """Add the forms of this module to a sheet."""
     sheet.source = SOURCE
     sheet.add("two_leaders", two_leaders, one)
     sheet.add("two_leaders_any_views", simple_two_leaders, one)

@@ -25,7 +25,7 @@ def printed_unicasts(m: int) -> float:
 
 
 def most_fresh_unicasts(m: int) -> float:
-    """(m^3 - m)/2: at most this many if nobody sends the same choice to the same member twice.
+    """(m^3 - m)/2: at most this many if no member sends one choice to a member twice.
 
     Rank the first choices of the m members, equal ones alike, the best 1; a member whose first
     choice has rank i sends only choices of ranks 1..i, since its choice only gets better: at most
@@ -45,7 +45,7 @@ def most_fresh_unicasts(m: int) -> float:
 
 
 def most_unicasts(m: int) -> float:
-    """(m-1) m (m+1)(m+2)/6: never more unicasts among m relay members, whatever the delays.
+    """(m-1) m (m+1)(m+2)/6: never more unicasts among m relay members, for any delays.
 
     A member sends its choice to all it knows at first and after each change: for a first choice
     of rank i (see `most_fresh_unicasts`) once for each of the ranks 1..i at most, to m - 1 others
@@ -93,7 +93,7 @@ def mean_unicasts_at_most(one: Round) -> float:
     The count of `most_unicasts`, with P - 1 others for P members that pass the filter. The first
     choice of a member is the G-th of all candidates, G geometric with parameter view_prob, so its
     rank is at most G, and the mean of 1 + ... + G is 1/view_prob^2. The choices do not depend on
-    who passes.
+    which members pass.
 
     Parameters: one, the round.
 
@@ -193,12 +193,12 @@ def time_out_1(T_2: float, multicast: float, work: float = 0.0) -> float:
 
 
 def _pairs(one: Round) -> float:
-    """Relay members, each with the others that pass the filter."""
+    """Count pairs of a relay member and another member that passes the filter."""
     return one.N * (one.N - 1) * one.passing**2 * (1 - one.p_mcastl)
 
 
 def declare(sheet: Sheet, one: Round, delta: float, T_3: float) -> None:
-    """Put the forms of this module on a sheet."""
+    """Add the forms of this module to a sheet."""
     sheet.source = SOURCE
     sheet.add("relay_members", relay_members, one)
     sheet.add("finals", finals, one)

@@ -1,4 +1,4 @@
-"""One round of the probabilistic election: its parameters, checked, and who takes part in it."""
+"""One round of the probabilistic election: its checked parameters, and its participants."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Round:
     tau2: float = 1.0  # the part of the round before the finals, when a crash takes a final away
 
     def __post_init__(self) -> None:
-        """Refuse what makes no round, in one sentence."""
+        """Refuse settings that make no round, in one sentence."""
         require(0 < self.K < inf, f"K must be above 0, not {self.K:g}")
         require(
             0 < self.view_prob <= 1,
@@ -43,12 +43,12 @@ class Round:
 
     @property
     def k1(self) -> float:
-        """Relay members to be expected."""
+        """The expected number of relay members."""
         return (1 - self.p_mcastl) * self.K
 
     @property
     def k2(self) -> float:
-        """Relay members to be expected alive in the end."""
+        """The expected number of relay members alive in the end."""
         return (1 - self.p_fail) * self.k1
 
     @property
@@ -68,7 +68,7 @@ class Round:
 
     @property
     def crossing(self) -> float:
-        """The chance that the best choice crosses between two relay members for sure.
+        """The chance that the best choice certainly crosses between two relay members.
 
         The near one has the far one in its view and gets its relay through; or only the far one
         has the near one, and gets its first message through, and the near one its answer.
@@ -87,7 +87,7 @@ class Round:
 def binomial(n: int, chance: float) -> tuple[int, tuple[float, ...]]:
     """The binomial law: its first value that counts, and the probabilities from there on.
 
-    Each probability comes from the one before, in logarithms, so n may be as large as it likes.
+    Each probability comes from the one before, in logarithms, so n may be of any size.
 
     >>> first, law = binomial(10**18, 7e-18)
     >>> first, round(law[7], 6), round(sum(law), 12)
@@ -149,7 +149,7 @@ def sending(one: Round, r: int) -> list[tuple[int, float]]:
 
 
 def require_summable(one: Round) -> None:
-    """Refuse sums over more relay members than can be added up soon.
+    """Refuse sums over more relay members than can be added up in a short time.
 
     >>> require_summable(Round(K=7))
     """

@@ -1,4 +1,4 @@
-"""From texts as typed, `K=40` or `view_prob=0.4`, to a checked round of a strategy."""
+"""From typed texts, `K=40` or `view_prob=0.4`, to a checked round of a strategy."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ DEFAULTS = {parameter.key: parameter.default for parameter in PARAMETERS}
 
 @dataclass(frozen=True, slots=True)
 class ProbabilisticSetting:
-    """A first round, the strategy behind it, and what is wanted."""
+    """A first round, the strategy behind it, and the wanted success."""
 
     first: Round
     steps: list[float]
@@ -52,7 +52,7 @@ class ProbabilisticSetting:
 
 
 def read(texts: Mapping[str, str]) -> tuple[ProbabilisticSetting, dict[str, object]]:
-    """A setting, and the parameters as used.
+    """Read a setting, and the parameters as used.
 
     >>> setting, used = read({"K": "40", "view_prob": "0.4", "N": "10000"})
     >>> setting.steps, used["T_3"]
@@ -95,7 +95,7 @@ WORDS = ("N", "strategy", "max_rounds")
 
 
 def _number(key: str, text: str) -> float:
-    """A decimal, whole if it is; negative ones are told by the rule that they break."""
+    """Read a decimal, as an int if whole; negative ones break a rule that is reported later."""
     try:
         value = parse_number(text)
     except ValueError:
@@ -109,7 +109,7 @@ def _number(key: str, text: str) -> float:
 
 
 def _listed(text: str, N: int) -> list[float]:
-    """The K of each round from a list such as 7,14,28,N; nothing from a name."""
+    """Read the K of each round from a list such as 7,14,28,N; nothing from a name."""
     if text in STRATEGIES:
         return []
     parts = [part.strip() for part in text.split(",")]

@@ -1,6 +1,6 @@
 """Section 3.2's calculation, solved: the smallest K, and the largest group, for a wanted success.
 
-A bound may stay below what is wanted for every K; then there is no answer, and that is said.
+A bound may stay below the wanted value for every K. Then there is no answer, and a note says that.
 """
 
 from __future__ import annotations
@@ -135,8 +135,8 @@ def _check(wanted: float) -> None:
 def fair_k(one: Round, skew: float) -> float:
     """N F(K/N), F(x) = x^(1/hash_skew): the K of a fair hash that lets as many members pass.
 
-    Who passes depends on a hash through the chance of a value below K/N alone, and members pass
-    independently of each other. So this is the "similar analysis" that section 3.3 speaks of.
+    Which members pass depends on a hash only through the chance of a value below K/N, and members
+    pass independently of each other. So this is the "similar analysis" of section 3.3.
 
     Parameters: one, the round; skew, 1 for a fair hash.
 
@@ -151,7 +151,7 @@ def fair_k(one: Round, skew: float) -> float:
 
 
 def declare(sheet: Sheet, one: Round, wanted: float, hash_skew: float) -> None:
-    """Put the forms of this module on a sheet."""
+    """Add the forms of this module to a sheet."""
     sheet.source = SOURCE
     sheet.both("smallest_K", smallest_k, printed_smallest_k, one, wanted)
     sheet.both("largest_N_log10", largest_group, printed_largest_group, one, wanted)

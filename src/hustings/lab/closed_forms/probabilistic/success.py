@@ -71,9 +71,9 @@ def success(one: Round) -> float:
     """The probability that a round succeeds, from below, over all numbers of relay members.
 
     R members enter and M >= 1 send finals, which agree but for `differing`. The leader lives and
-    hears a final, (1-p_fail)(1 - p_mcastl^M), and so does everybody else that lives. If the
-    leader is a relay member itself, it prefers itself, and the survivors agree with probability
-    at least C(M), once it is among them, M/R.
+    receives a final, (1-p_fail)(1 - p_mcastl^M), and so does every other live member. If the leader
+    is a relay member itself, it prefers itself. Then the survivors agree with probability at least
+    C(M), if it is among them, M/R.
 
     Parameters: one, the round; K at most 2000.
 
@@ -106,8 +106,8 @@ def success(one: Round) -> float:
 def unsettled(one: Round, aware: float | None = None) -> float:
     """The probability that a round is followed by another, from above.
 
-    There is no final, or finals differ, or somebody that lives and heard the initiating message
-    hears none. A leader that crashes is not counted: nobody would notice.
+    There is no final, or finals differ, or a live member that received the initiating message
+    receives none. A leader that crashes is not counted: no member would notice.
 
     Parameters: one, the round; K at most 2000; aware, the chance of a member to have heard the
     initiating message, 1 - p_mcastl if not given.
@@ -208,7 +208,7 @@ def leader_relays(r: int, one: Round) -> float:
 
 
 def declare(sheet: Sheet, one: Round) -> None:
-    """Put the forms of this module on a sheet."""
+    """Add the forms of this module to a sheet."""
     sheet.source = SOURCE
     sheet.both("success", success, printed_success, one)
     sheet.add("success_by_product", product_success, one)

@@ -1,4 +1,4 @@
-"""Theorem 5: how long a round takes, and how likely that is long enough."""
+"""Theorem 5: how long a round takes, and the probability that this is long enough."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def printed_round_time(one: Round, unicast: float, work: float = 0.0) -> float:
 def round_time(one: Round, unicast: float, multicast: float, work: float = 0.0) -> float:
     """(3K/2) unicast delays + 3 T_3 + N hashes: from the initiating message to the decision.
 
-    T_3 until everybody has the initiating message, then Time_Out_1.
+    T_3 until every member has the initiating message, then Time_Out_1.
 
     Parameters: one, the round; unicast and multicast, the longest delays; work, to hash one
     member.
@@ -81,7 +81,7 @@ def in_time(one: Round) -> float:
 
 
 def declare(sheet: Sheet, one: Round, delta: float, T_3: float, work: float) -> None:
-    """Put the forms of this module on a sheet."""
+    """Add the forms of this module to a sheet."""
     sheet.source = SOURCE
     sheet.add("round_time", round_time, one, delta, T_3, work)
     sheet.add("round_time", printed_round_time, one, delta, work)
