@@ -1,1 +1,1 @@
-"""Compiled kernels: the same questions as the event simulator's, asked by the million."""
+"""Compiled kernels: they answer the event simulator's questions by millions of runs."""

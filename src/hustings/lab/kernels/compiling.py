@@ -1,8 +1,8 @@
 """Compilation: one decorator for all kernels.
 
-A compiled kernel is kept on disk and taken from there the next time. Kernels call functions of
-other files, which numba does not look at when it asks whether what it has kept is stale; so the
-folder is named after all sources of this package, and a change to any of them finds it empty.
+A compiled kernel is kept on disk and read from there the next time. Kernels call functions of other
+files, which numba does not check when it decides whether a stored kernel is stale. So the folder is
+named after all sources of this package, and a change to any of them gives an empty folder.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ A = TypeVar("A")
 
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile a function when it is first called; it holds no lock while it runs."""
+    """Compile a function at its first call; it holds no lock while it runs."""
     return _made(function, forceinline=False)
 
 
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
-    """The same for one that becomes part of its callers.
+    """Compile a function that becomes part of its callers.
 
-    A call with tables counts references to each of them, which costs more than many a body does.
+    A call with tables counts references to each of them, which often costs more than the body.
     """
     return _made(function, forceinline=True)
 
 
 def _made(function: Callable[P, R], *, forceinline: bool) -> Callable[P, R]:
     config: Any = numba.config  # its names are made when it is imported
-    before = config.CACHE_DIR  # read when a function is decorated, and ours for so long
+    before = config.CACHE_DIR  # read when a function is decorated; ours until then
     config.CACHE_DIR = str(_folder())
     try:
         made = numba.njit(cache=True, nogil=True, forceinline=forceinline)(function)
@@ -55,7 +55,7 @@ def _made(function: Callable[P, R], *, forceinline: bool) -> Callable[P, R]:
 
 @intrinsic
 def _borrowed(_typing: Any, array: Any) -> Any:
-    """The same table without its owner, for as long as the caller keeps it.
+    """Return the same table without its owner, for as long as the caller keeps it.
 
     References to it are not counted then, neither here nor in what is inlined.
     """
@@ -79,7 +79,7 @@ borrowed = _as_it_is if PLAIN else cast("Callable[[A], A]", _borrowed)
 
 @cache
 def _folder() -> Path:
-    """Beside the sources, or in the user's own folder where nothing may be written there."""
+    """Return a folder beside the sources, or in the user's own folder if that is read-only."""
     home = Path(__file__).parent
     digest = blake2b(digest_size=8)
     for source in sorted(home.rglob("*.py")):

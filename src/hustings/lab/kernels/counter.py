@@ -1,10 +1,10 @@
-"""A generator without a state: every random number is a function of what it is drawn for.
+"""A generator without a state: every random number is a function of its purpose.
 
 A key and an index make a 64-bit word. Keys branch: from a seed to a run, from a run to a message.
-So the coin of one receiver of one message is the same whether or not any other is tossed, in
-whatever order, on whatever core; and a coin that cannot matter need not be tossed at all.
+So the coin of one receiver of one message is the same whether or not any other is tossed, in any
+order, on any core. A coin that cannot matter need not be tossed at all.
 
-The words of one key are those of SplitMix64 with that key for its seed.
+The words of one key are those of SplitMix64 with that key as its seed.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ def root(seed: int) -> np.uint64:
 
 @compiled
 def limit(p: float) -> np.uint64:
-    """What the upper 53 bits of a word stay below with probability `p`."""
+    """Return the bound for the upper 53 bits of a word: below it with probability `p`."""
     return np.uint64(ceil(p * WHOLE))
 
 
 @compiled
 def mix(x: np.uint64) -> np.uint64:
-    """Every bit of the result depends on every bit of `x`."""
+    """Mix a word: every bit of the result depends on every bit of `x`."""
     x = (x ^ (x >> S30)) * FIRST
     x = (x ^ (x >> S27)) * SECOND
     return x ^ (x >> S31)
@@ -55,7 +55,7 @@ def word(key: np.uint64, index: np.uint64) -> np.uint64:
 
 @compiled
 def branch(key: np.uint64, index: np.uint64) -> np.uint64:
-    """The key that grows out of another one at an index."""
+    """Return the key that branches from another one at an index."""
     return mix(word(key, index) ^ BRANCH)
 
 
@@ -73,5 +73,5 @@ def number_of(key: np.uint64, index: int) -> float:
 
 @compiled
 def below(key: np.uint64, index: int, bar: np.uint64) -> bool:
-    """A coin: whether the number is below what `limit` made `bar` of; indices may be negative."""
+    """Toss a coin: whether the number is below `bar`, made by `limit`; indices may be negative."""
     return bool((word(key, np.uint64(np.int64(index))) >> S11) < bar)

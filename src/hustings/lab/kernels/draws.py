@@ -1,7 +1,7 @@
 """Draws in sequence, for kernels whose next step depends on the last: numbers, coins, binomials.
 
-A stream is an array of two words, a key and how many words of it are used up. The binomial is our
-own: numba's works on a probability that underflows for large groups.
+A stream is an array of two words: a key and the number of its words that are used. The binomial is
+our own: numba's works on a probability that underflows for large groups.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ ONE = np.uint64(1)
 
 @compiled
 def uniform(stream: Stream) -> float:
-    """A number of (0, 1]."""
+    """Draw a number of (0, 1]."""
     stream[1] += ONE
     return ((word(stream[0], stream[1]) >> S11) + ONE) * UNIT
 
 
 @compiled
 def coin(stream: Stream, p: float) -> bool:
-    """True with probability `p`, which costs nothing where it is certain."""
+    """Draw True with probability `p`; without a draw where the result is certain."""
     if p <= 0.0:
         return False
     return p >= 1.0 or uniform(stream) <= p
@@ -36,13 +36,13 @@ def coin(stream: Stream, p: float) -> bool:
 
 @compiled
 def below(stream: Stream, bound: int) -> int:
-    """A whole number of 0 .. bound - 1, for bounds up to 2**53."""
+    """Draw a whole number of 0 .. bound - 1, for bounds up to 2**53."""
     return min(bound - 1, int((1.0 - uniform(stream)) * bound))
 
 
 @compiled
 def binomial(stream: Stream, n: int, p: float) -> int:
-    """How many of n succeed, each with probability p; for n up to 2**53."""
+    """Draw how many of n succeed, each with probability p; for n up to 2**53."""
     if n <= 0 or p <= 0.0:
         return 0
     if p >= 1.0:
@@ -54,7 +54,7 @@ def binomial(stream: Stream, n: int, p: float) -> int:
 
 @compiled
 def _lesser(stream: Stream, n: int, p: float) -> int:
-    """A binomial with p <= 1/2: by inversion, or by rejection where there are many."""
+    """Draw a binomial with p <= 1/2: by inversion, or by rejection where there are many."""
     if n * p >= 10.0:
         return _rejected(stream, n, p)
     odds = p / (1.0 - p)
@@ -114,7 +114,7 @@ def _rejected(stream: Stream, n: int, p: float) -> int:
 
 @compiled
 def _tail(k: float) -> float:
-    """What Stirling's formula for log k! leaves over."""
+    """Return the remainder of Stirling's formula for log k!."""
     if k < 10.0:
         exact = math.lgamma(k + 1.0)
         return exact - (0.5 * math.log(2.0 * math.pi) + (k + 0.5) * math.log(k + 1.0) - (k + 1.0))

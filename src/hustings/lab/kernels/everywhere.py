@@ -1,19 +1,19 @@
-"""From nearly everywhere to everywhere: those who do not know a bit ask others, under a flood.
+"""From nearly everywhere to everywhere: members without a bit ask others, under a flood.
 
-Nearly all good members know a bit, as after an election by committees; the rest shall learn it.
+Nearly all good members know a bit, as after an election by committees; the rest must learn it.
 Every good member asks some others at random, and takes what most answer. A good member answers a
-bounded number of questions; where more come, each is answered with the same chance. Bad members
-answer all that ask them, wrongly, and may ask everybody, once each.
+bounded number of questions; if more come, each is answered with the same chance. Bad members answer
+all that ask them, wrongly, and may ask every member, once each.
 
-With labels everybody asks under each label some others, and a label is thrown by all who know the
-bit when all questions are out: only questions under it are answered. A member that asks does not
-know it, and takes the label under which most answered.
+With labels every member asks some others under each label. When all questions are out, the members
+that know the bit throw a label, and only questions under it are answered. A member that asks does
+not know the label, and takes the one under which most answered.
 
-Attacks: `none` asks nothing; `blind` asks every member under a label drawn at random, for it sees
-no question; `rushing` sees all questions first, and spends all its own on those whom a few chosen
-members ask, under all labels.
+Attacks: `none` asks nothing. `blind` asks every member under a label drawn at random, because it
+sees no question. `rushing` sees all questions first, and spends all its own on the members that a
+few chosen members ask, under all labels.
 
-Members that are asked are drawn anew for every question: right for each member, and blind to the
+The asked members are drawn anew for every question. That is right for each member, but ignores the
 luck that two of them share.
 """
 
@@ -34,7 +34,7 @@ ATTACKS = ("none", "blind", "rushing")
 METRICS = ("all_know", "left", "dark", "bits", "share_of_n")
 MOST_MEMBERS = 10**9
 MOST_WORK = 2 * 10**8  # draws of one run
-PRESSED = 8  # questions for each that is answered, at whom a rushing adversary aims
+PRESSED = 8  # questions per answered one, at the members at which a rushing adversary aims
 
 
 class Poll(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,7 +72,7 @@ class Poll(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def asked(self) -> int:
-        """How many a member asks under each label."""
+        """How many members one asks under each label."""
         return self.ask or min(self.members - 1, ceil(10 * log(self.members)))
 
     @property
@@ -82,12 +82,12 @@ class Poll(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def bad(self) -> int:
-        """Bad members."""
+        """The number of bad members."""
         return int(self.b * self.members + 1e-9)
 
     @property
     def lost(self) -> int:
-        """Good members that do not know the bit."""
+        """The number of good members that do not know the bit."""
         share = self.dark or 1 / log(self.members) ** 2
         return max(1, round(share * (self.members - self.bad)))
 
@@ -99,7 +99,7 @@ class Poll(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def victims(self) -> int:
-        """Members whom a rushing adversary keeps in the dark: as many as it can press hard."""
+        """Members that a rushing adversary keeps ignorant: as many as it can press hard."""
         if self.attack != "rushing":
             return 0
         pressing = self.bad / (PRESSED * self.limit)  # labels at which each member can be pressed
@@ -108,7 +108,7 @@ class Poll(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rooted(members: int) -> int:
-    """The square root of n, as labels.
+    """Return the square root of n, as labels.
 
     >>> rooted(10_000)
     100
@@ -117,7 +117,7 @@ def rooted(members: int) -> int:
 
 
 def play(poll: Poll, seed: int, first: int, last: int) -> Columns:
-    """Runs number `first` to `last` - 1.
+    """Play runs number `first` to `last` - 1.
 
     >>> play(Poll(members=1000, b=0.1), 1, 0, 2).metrics["all_know"].tolist()
     [1.0, 1.0]
@@ -148,7 +148,7 @@ def play(poll: Poll, seed: int, first: int, last: int) -> Columns:
 
 @compiled
 def _left(stream: Stream, lost: int, victims: int, numbers: Floats, attack: int) -> int:
-    """Members that ask and do not learn the bit."""
+    """Draw how many members ask and do not learn the bit."""
     members, bad, asked, labels, limit = numbers
     wicked = bad / members
     knowing = (members - bad - lost) / (members - bad)
@@ -177,5 +177,5 @@ def _left(stream: Stream, lost: int, victims: int, numbers: Floats, attack: int)
 
 @compiled
 def _poisson(stream: Stream, mean: float) -> int:
-    """How many of many happen."""
+    """Draw a Poisson number."""
     return binomial(stream, 1_000_000_000, mean / 1e9)

@@ -1,4 +1,4 @@
-"""What came of some runs: a column of numbers for each metric; and the kinds of array."""
+"""The results of some runs: a column of numbers for each metric; and the kinds of array."""
 
 from __future__ import annotations
 
@@ -22,5 +22,5 @@ class Columns:
 
     @property
     def runs(self) -> int:
-        """How many."""
+        """The number of runs."""
         return int(self.cut.size)

@@ -1,1 +1,1 @@
-"""Simultaneous starts of announcing groups, compiled: `play.play` is the door."""
+"""Simultaneous starts of announcing groups, compiled: `play.play` is the entry."""

@@ -1,8 +1,8 @@
-"""al where no state expires (T_L infinite): everybody announces in every period.
+"""al where no state expires (T_L infinite): every member announces in every period.
 
-The messages of a period are known beforehand, so nothing is queued: of the leader's announcements
-every receiver tosses coins until it hears one, and of all others' until it hears one that is better
-than itself, the best first.
+The messages of a period are known beforehand, so there is no queue. For the leader's announcements
+each receiver tosses coins until it receives one. For all others' announcements it tosses coins, the
+best first, until it receives one that is better than itself.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from hustings.lab.kernels.results import Floats, Ints
 
 @compiled
 def sharing(number: int, members: int, T_A: int, D: int) -> int:
-    """With how many others a message of a period shares the network."""
+    """Count the others that share the network with a message of this period."""
     if D == 0:
         return 0
     reach = (D - 1) // T_A  # periods whose messages are under way together, to either side
@@ -33,7 +33,7 @@ def sharing(number: int, members: int, T_A: int, D: int) -> int:
 
 @compiled
 def survivor(run: np.uint64, members: int, number: int, bar: np.uint64) -> int:
-    """The best member whose announcement of this period is heard, by all; -1: nobody's is."""
+    """Return the best member whose announcement of this period is received, by all; -1: none."""
     for who in range(members - 1, -1, -1):
         if not below(message_key(run, who, number), EVERYBODY, bar):
             return who
@@ -42,7 +42,7 @@ def survivor(run: np.uint64, members: int, number: int, bar: np.uint64) -> int:
 
 @compiled
 def hears(run: np.uint64, members: int, number: int, bar: np.uint64, member: int) -> int:
-    """The best announcer above itself whom a member hears in this period; -1: nobody."""
+    """Return the best announcer above a member that it hears in this period; -1: none."""
     for who in range(members - 1, member, -1):
         if not below(message_key(run, who, number), member, bar):
             return who
@@ -60,7 +60,7 @@ def play_run(
     leading: Ints,
     row: Floats,
 ) -> None:
-    """One run: `leading` lists who still holds itself, `deaf` who has not heard the leader."""
+    """Play one run: `leading` lists which still hold themselves, `deaf` which miss the leader."""
     n = deaf.size
     leader = n - 1
     left, own = leader, leader
@@ -118,7 +118,7 @@ def baseline(
     members: int,
     rows: Floats,
 ) -> None:
-    """Runs from number `first` on, one for each row."""
+    """Play runs from number `first` on, one for each row."""
     n = members
     deaf, leading = np.zeros(n, np.int64), np.zeros(n, np.int64)
     for number in range(rows.shape[0]):

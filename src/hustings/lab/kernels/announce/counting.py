@@ -1,4 +1,4 @@
-"""What kernels of announcing members count while a run goes on, and what they report of it."""
+"""What kernels of announcing members count during a run, and what they report."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ SENT = 1
 BEFORE = 2  # messages sent before this tick
 ARRIVED = 3
 LANDED = 4  # messages that have landed by the time of the last send, this tick included
-FIRSTS = 5  # members that have spoken
+FIRSTS = 5  # members that have announced
 FIRSTS_BEFORE = 6
-LEADING = 7  # members that lead by their own word
+LEADING = 7  # members that lead by their own announcement
 MOST = 8
 AREA = 9
 LAST_FIRST = 10
 HEARD = 11
-ROUND = 12  # of the last announcement by which somebody first heard the leader
+ROUND = 12  # of the last announcement by which a member first heard the leader
 REPEAT = 13  # messages whose sender has repeated them, or will not
 SHARED = 14  # how many there are
 
 
 @compiled
 def tick(c: Ints, now: int) -> None:
-    """Time goes on."""
+    """Advance the time."""
     if c[NOW] != now:
         c[NOW] = now
         c[BEFORE] = c[SENT]
@@ -35,7 +35,7 @@ def tick(c: Ints, now: int) -> None:
 
 @compiled
 def lead(c: Ints) -> None:
-    """One more leads by its own word."""
+    """Count one more member that leads by its own announcement."""
     c[AREA] -= c[NOW]
     c[LEADING] += 1
     c[MOST] = max(c[MOST], c[LEADING])
@@ -43,14 +43,14 @@ def lead(c: Ints) -> None:
 
 @compiled
 def defer(c: Ints, members: int) -> None:
-    """This many less do."""
+    """Count this many fewer such members."""
     c[AREA] += members * c[NOW]
     c[LEADING] -= members
 
 
 @compiled
 def report(c: Ints, D: int, leader: int, row: Floats) -> None:
-    """What came of a run in which everybody has heard the leader."""
+    """Report a run in which all members have heard the leader."""
     row[col.TMAX] = c[NOW] - D
     row[col.COMPLETE] = c[NOW]
     row[col.NUM_MSGS] = c[BEFORE] if D else c[SENT]

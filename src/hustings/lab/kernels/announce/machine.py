@@ -1,13 +1,13 @@
 """le-a, le-s, le-m and al with leaders that expire: the state machine, event by event.
 
-At one tick sends come before arrivals, and arrivals before listen timers; sends and timers by
-member, arrivals in the order of their sends. A coin is tossed only where hearing the message makes
-a difference: it comes from somebody better than whom a member holds, or from that leader itself.
-Whole blocks of members are passed over where a bound on whom they hold says that nobody in them
-can care, so that most announcements of a large group cost little.
+At one tick sends come before arrivals, and arrivals before listen timers. Sends and timers are
+ordered by member, arrivals by their sends. A coin is tossed only where receiving the message makes
+a difference: it comes from a member better than the one that the receiver holds, or from that
+leader itself. Whole blocks of members are skipped where a bound on what they hold shows that the
+message changes nothing for any of them, so most announcements of a large group cost little.
 
-With an infinite T_L this kernel tosses the same coins as `race` and `baseline` and comes to the
-same results, only later: the tests hold them to it.
+With an infinite T_L this kernel tosses the same coins as `race` and `baseline` and gets the same
+results, only later: the tests check it.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ MESSAGE_ROWS = 4
 
 # Rows of the members' table.
 SPOKEN = 1
-HELD = 0  # whom a member holds for the leader: itself, or whom it listens to
+HELD = 0  # the member that this one holds for the leader: itself, or the one it listens to
 PHASE, WAKES, REPEATS_AT, EXPIRES, NAPS, QUEUED, COUNT, SUM = 2, 3, 4, 5, 6, 7, 8, 9
 FOLLOWERS = 10
 STALE = 11  # whether some of them followed under another key than the present one
@@ -70,7 +70,7 @@ IDS, KEYS, BASELINE = 0, 1, 2  # by what members compare, and the one where nobo
 
 
 class MachineRules(NamedTuple):
-    """What does not change from run to run; times in ticks."""
+    """What is constant from run to run; times in ticks."""
 
     kind: int
     T_A: int
@@ -93,9 +93,9 @@ class State(NamedTuple):
     repeats: Ints
     wakers: Ints
     listeners: Ints
-    heard: Flags  # who has held the best, where no other can be held by all
-    pairs: Words  # who has held whom, where any can be: a table that is looked up by hash
-    weakest: Floats  # by block: nobody in it holds a leader that is weaker than this
+    heard: Flags  # which members have held the best, where no other can be held by all
+    pairs: Words  # which have held which, where any can be: a hash table
+    weakest: Floats  # by block: no member in it holds a leader that is weaker than this
     weakest_of_all: Floats  # by block of blocks
 
 
@@ -131,13 +131,13 @@ def heap_push(heap: Ints, at: int, member: int) -> None:
 
 @compiled
 def heap_first(heap: Ints) -> int:
-    """The earliest tick."""
+    """Return the earliest tick."""
     return int(heap[0, 1]) if heap[0, 0] else NEVER
 
 
 @compiled
 def heap_pop(heap: Ints) -> int:
-    """Take the earliest out; its member."""
+    """Take the earliest out and return its member."""
     member = int(heap[1, 1])
     size = heap[0, 0]
     _swap(heap, 1, size)
@@ -157,7 +157,7 @@ def heap_pop(heap: Ints) -> int:
 
 @compiled
 def weakness(kind: int, s: State, member: int) -> float:
-    """How little it takes to be better than whom a member holds."""
+    """Return the bar for an announcement to be better than what a member holds."""
     held = s.m[HELD, member]
     if kind == KEYS:
         return float(s.keys[OWN if held == member else OTHERS, member])
@@ -166,7 +166,7 @@ def weakness(kind: int, s: State, member: int) -> float:
 
 @compiled
 def loosen(rules: MachineRules, s: State, member: int) -> None:
-    """A member holds itself again."""
+    """Make a member hold itself again."""
     block, weak = member // BLOCK, weakness(rules.kind, s, member)
     s.weakest[block] = max(s.weakest[block], weak)
     s.weakest_of_all[block // BLOCK] = max(s.weakest_of_all[block // BLOCK], weak)
@@ -174,7 +174,7 @@ def loosen(rules: MachineRules, s: State, member: int) -> None:
 
 @compiled
 def unfollow(s: State, member: int) -> None:
-    """A member no longer follows whom it held, if that was another one."""
+    """End a member's following, if it followed another one."""
     held = s.m[HELD, member]
     if held != member:
         s.m[FOLLOWERS, held] -= 1
@@ -184,7 +184,7 @@ def unfollow(s: State, member: int) -> None:
 
 @compiled
 def suppress(run: np.uint64, rules: MachineRules, s: State, member: int) -> None:
-    """A member takes itself for the leader and sleeps."""
+    """Make a member take itself for the leader and sleep."""
     if rules.kind == KEYS:
         unfollow(s, member)
         s.m[STALE, member] = s.m[FOLLOWERS, member] > 0
@@ -200,7 +200,7 @@ def suppress(run: np.uint64, rules: MachineRules, s: State, member: int) -> None
 
 @compiled
 def send(c: Ints, who: int, members: Ints, messages: Ints, repeats: Ints, T_A: int, D: int) -> int:
-    """A member announces itself; the number of that. Rings are powers of two in size."""
+    """Send a member's announcement and return its number. Rings are powers of two in size."""
     room = messages.shape[1]
     while c[LANDED] < c[SENT] and messages[AT, c[LANDED] & (room - 1)] <= c[NOW] - D:
         c[LANDED] += 1
@@ -224,7 +224,7 @@ def send(c: Ints, who: int, members: Ints, messages: Ints, repeats: Ints, T_A: i
 
 @compiled
 def announce(rules: MachineRules, s: State, who: int) -> bool:
-    """A member says that it leads; False: it has said so too often."""
+    """Send a leader's announcement; False: it has announced too often."""
     if s.m[PHASE, who] == SUPPRESS:
         s.m[PHASE, who] = ANNOUNCE
         if rules.kind != BASELINE:
@@ -236,7 +236,7 @@ def announce(rules: MachineRules, s: State, who: int) -> bool:
 
 @compiled
 def listen(rules: MachineRules, s: State, member: int, who: int, key: float) -> None:
-    """A member has heard whom it holds for the leader from now on, or still."""
+    """Make a member listen to a leader, from now on or still."""
     if s.m[HELD, member] == member:
         if s.m[PHASE, member] == ANNOUNCE:
             defer(s.c, 1)
@@ -245,7 +245,7 @@ def listen(rules: MachineRules, s: State, member: int, who: int, key: float) -> 
     if rules.kind == KEYS and s.m[HELD, member] != who:
         unfollow(s, member)
         s.m[FOLLOWERS, who] += 1
-        if key != s.keys[OWN, who]:  # it was a while under way
+        if key != s.keys[OWN, who]:  # it travelled for a while
             s.m[STALE, who] = 1
     s.m[HELD, member] = who
     s.keys[OTHERS, member] = key
@@ -258,7 +258,7 @@ def listen(rules: MachineRules, s: State, member: int, who: int, key: float) -> 
 
 @compiled
 def matters(kind: int, held: int, bar: float, who: int, key: float) -> bool:
-    """Whether an announcement is for somebody who holds `held`, which stands with `bar`."""
+    """Whether an announcement changes anything for a member with `held`, which stands at `bar`."""
     if held == who:
         return True
     if kind == KEYS and key != bar:
@@ -268,7 +268,7 @@ def matters(kind: int, held: int, bar: float, who: int, key: float) -> bool:
 
 @compiled
 def new_pair(s: State, who: int, member: int) -> bool:
-    """Note that a member has held another one; False: that was known, or there is no room."""
+    """Note that a member has held another one; False: known already, or there is no room."""
     name = np.uint64(who) * np.uint64(s.m.shape[1]) + np.uint64(member) + np.uint64(1)
     last = np.uint64(s.pairs.size - 1)
     place = mix(name) & last
@@ -284,7 +284,7 @@ def new_pair(s: State, who: int, member: int) -> bool:
 
 @compiled
 def count(rules: MachineRules, s: State, member: int, who: int, number: int) -> bool:
-    """Note that a member has held another one; whether all others have by now."""
+    """Note that a member has held another one; return whether all others have by now."""
     n = s.m.shape[1]
     if rules.kind == KEYS:
         if not new_pair(s, who, member):
@@ -302,7 +302,7 @@ def count(rules: MachineRules, s: State, member: int, who: int, number: int) -> 
 def reach(
     run: np.uint64, rules: MachineRules, s: State, place: int, bar: np.uint64, first: int, last: int
 ) -> int:
-    """A message comes to members `first` .. `last` - 1; its sender if all have held it by now."""
+    """Deliver a message to members `first` .. `last` - 1; return its sender once all held it."""
     who, number = s.messages[WHO, place], s.messages[NUMBER, place]
     message, key = message_key(run, who, number), s.stood[place]
     found, most = -1, -np.inf
@@ -323,7 +323,7 @@ def reach(
 
 @compiled
 def arrive(run: np.uint64, rules: MachineRules, s: State, place: int) -> int:
-    """One message arrives; the leader whom all have held by now, or -1."""
+    """Deliver one message; return the leader that all have held by now, or -1."""
     who = s.messages[WHO, place]
     bar = bar_at(rules.loss, s.c[BEFORE] - s.messages[LOW, place] - 1)
     if rules.loss.model == CORRELATED and below(
@@ -331,7 +331,7 @@ def arrive(run: np.uint64, rules: MachineRules, s: State, place: int) -> int:
     ):
         return -1
     found, n = -1, s.m.shape[1]
-    # Who follows under an old key, which was a better one, hears all the same.
+    # A member that follows under an old key, which was better, hears it all the same.
     every = rules.kind == KEYS and s.m[STALE, who]
     strength = s.stood[place] if rules.kind == KEYS else float(-who)
     blocks = s.weakest.size
@@ -350,10 +350,10 @@ def arrive(run: np.uint64, rules: MachineRules, s: State, place: int) -> int:
 
 @compiled
 def arrive_together(run: np.uint64, rules: MachineRules, s: State) -> int:
-    """All messages that were sent at one tick arrive; the leader whom all have held, or -1.
+    """Deliver all messages that were sent at one tick; return the leader that all held, or -1.
 
-    The best comes first, and few can care for the others then: whom a member holds in the end is
-    the same. By keys also whom it held for no time counts, so they come as they were sent.
+    The best comes first. Then few members are concerned by the others, and what a member holds in
+    the end is the same. By keys even what it held for no time counts, so they come as sent.
     """
     room = s.messages.shape[1]
     first, at = s.c[ARRIVED], s.messages[AT, s.c[ARRIVED] & (room - 1)]
@@ -369,7 +369,7 @@ def arrive_together(run: np.uint64, rules: MachineRules, s: State) -> int:
 
 @compiled
 def next_sender(rules: MachineRules, s: State) -> tuple[int, int, bool]:
-    """When somebody speaks next, who, and whether it wakes up; plans that were given up go."""
+    """Return when a member sends next, which, and whether it wakes up; drop cancelled plans."""
     room = s.repeats.shape[1]
     while s.wakers[0, 0]:
         who = s.wakers[1, 1]
@@ -393,7 +393,7 @@ def next_sender(rules: MachineRules, s: State) -> tuple[int, int, bool]:
 
 @compiled
 def next_listener(s: State) -> int:
-    """When a leader expires next; timers that moved on go back into the heap."""
+    """Return when a leader expires next; timers that moved on go back into the heap."""
     while s.listeners[0, 0]:
         at, member = s.listeners[0, 1], s.listeners[1, 1]
         if s.m[HELD, member] == member:
@@ -409,7 +409,7 @@ def next_listener(s: State) -> int:
 
 @compiled
 def expire(run: np.uint64, rules: MachineRules, s: State) -> None:
-    """A leader has been silent for T_L: its listener is in the race again."""
+    """Expire a leader that was silent for T_L: its listener is in the race again."""
     member = heap_pop(s.listeners)
     s.m[QUEUED, member] = 0
     if rules.kind == BASELINE:
@@ -422,7 +422,7 @@ def expire(run: np.uint64, rules: MachineRules, s: State) -> None:
 
 @compiled
 def begin(run: np.uint64, rules: MachineRules, s: State) -> None:
-    """Everybody starts."""
+    """Start all members."""
     s.c[:] = 0
     s.m[:] = 0
     s.heard[:] = 0
@@ -439,7 +439,7 @@ def begin(run: np.uint64, rules: MachineRules, s: State) -> None:
 
 @compiled
 def play_run(run: np.uint64, rules: MachineRules, s: State) -> int:
-    """One run; the leader whom all have held, -1 if it was given up, FULL if there is no room."""
+    """Play one run; the leader that all have held, -1 if given up, FULL if there is no room."""
     begin(run, rules, s)
     found = -1
     while True:
@@ -448,7 +448,7 @@ def play_run(run: np.uint64, rules: MachineRules, s: State) -> int:
         if s.c[ARRIVED] < s.c[SENT]:
             arrival = s.messages[AT, s.c[ARRIVED] & (s.messages.shape[1] - 1)] + rules.D
         if found >= 0 and arrival != s.c[NOW]:
-            return found  # and all that arrived with it has been heard
+            return found  # and all that arrived with it has been delivered
         if at <= arrival and at <= expiry:
             tick(s.c, at)
             if wakes:
@@ -470,7 +470,7 @@ def play_run(run: np.uint64, rules: MachineRules, s: State) -> int:
 
 @compiled
 def agreed(m: Ints) -> int:
-    """Whom all hold, itself included; -1: they do not agree."""
+    """Return the member that all hold, itself included; -1: they do not agree."""
     leader = m[HELD, 0]
     for member in range(m.shape[1]):
         if m[HELD, member] != leader:
@@ -482,7 +482,7 @@ def agreed(m: Ints) -> int:
 def machine(
     seed: np.uint64, first: int, rules: MachineRules, s: State, rows: Floats, done: int = 0
 ) -> int:
-    """Runs from number `first` on, one for each row after those done; how many are done then."""
+    """Play runs from number `first` on, one for each row after those done; return how many are."""
     for number in range(done, rows.shape[0]):
         run = branch(seed, np.uint64(first + number))
         leader = play_run(run, rules, s)

@@ -1,6 +1,6 @@
-"""What a kernel plays: a group of announcing members that start at once, as a plain value.
+"""The input of a kernel: a group of announcing members that start at once, as a plain value.
 
-Everything is checked here, in whole sentences, before anything is compiled.
+All checks are here, in whole sentences, before anything is compiled.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MAX_ROUNDS = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnnounceParameters:
-    """One group. Times that a protocol does not have are ignored; le-a sleeps no time."""
+    """One group. Times that a protocol does not have are ignored; le-a does not sleep."""
 
     protocol: str
     members: int
@@ -101,7 +101,7 @@ class AnnounceParameters:
 
     @property
     def finite(self) -> bool:
-        """Whether leaders expire; members that speak once have none."""
+        """Whether leaders expire; those of members that announce once do not."""
         return isfinite(self.T_L) and self.protocol != "sup"
 
     @property
@@ -118,7 +118,7 @@ class AnnounceParameters:
 
     @property
     def pace(self) -> float:
-        """How soon a member may speak again: after T_A, or when it has given a leader up."""
+        """How soon a member may announce again: after T_A, or when it has given a leader up."""
         return min(self.T_A, self.T_L)
 
     @property
@@ -128,15 +128,15 @@ class AnnounceParameters:
 
     @property
     def pairs(self) -> int:
-        """Places for members and leaders that they have held, to begin with: a power of two."""
+        """Initial places for members and leaders that they have held: a power of two."""
         return 1 << (8 * self.members).bit_length() if self.protocol == "le-m" else 1
 
     @property
     def plans(self) -> int:
-        """More wake-ups than can be planned at once, those that were given up included."""
+        """More wake-ups than can be planned at once, cancelled ones included."""
         return self.members * (int(self.T_S / self.T_L) + 2) + 2
 
 
 def ticks(time: float) -> int:
-    """A time in ticks, to the nearest."""
+    """Return a time in ticks, to the nearest."""
     return round(time * TICKS)

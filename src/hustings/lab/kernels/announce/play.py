@@ -1,7 +1,7 @@
 """Simultaneous starts of announcing groups, by the million: `play`.
 
-Run number k of a setting and a seed is the same run no matter who plays it, alone or among others.
-Metrics bear the names and meanings that the event simulator gives them.
+Run number k of a setting and a seed is the same run in any process, alone or among others. Metrics
+have the names and meanings of the event simulator.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _MODELS = {"none": NONE, "correlated": CORRELATED, "uncorrelated": UNCORRELATED}
 
 
 def play(setting: AnnounceParameters, seed: int, first: int, last: int) -> Columns:
-    """Runs number `first` to `last` - 1.
+    """Play runs number `first` to `last` - 1.
 
     >>> quiet = play(AnnounceParameters(protocol="al", members=5), 1, 0, 2)
     >>> quiet.metrics["tmax"].tolist(), quiet.metrics["num_msgs"].tolist()
@@ -77,7 +77,7 @@ def play(setting: AnnounceParameters, seed: int, first: int, last: int) -> Colum
 
 
 def play_race(setting: AnnounceParameters, seed: int, first: int, rows: Floats) -> None:
-    """Where no leader expires, a shorter way to the same runs."""
+    """Play runs where no leader expires, in a shorter way with the same results."""
     n = setting.members
     room = n * (ticks(setting.delay) // ticks(setting.T_A) + 1)
     races.race(
@@ -99,7 +99,7 @@ def play_race(setting: AnnounceParameters, seed: int, first: int, rows: Floats) 
 
 
 def play_machine(setting: AnnounceParameters, seed: int, first: int, rows: Floats) -> None:
-    """The whole state machine, which a finite T_L needs and an infinite one does not."""
+    """Play the whole state machine, which a finite T_L needs and an infinite one does not."""
     n = setting.members
     kind = {"le-m": machines.KEYS, "al": machines.BASELINE}.get(setting.protocol, machines.IDS)
     rules = machines.MachineRules(
@@ -150,7 +150,7 @@ def _loss(setting: AnnounceParameters) -> LossLaw:
 
 @compiled
 def play_alone(seed: np.uint64, first: int, sleep: Sleep, D: int, rows: Floats) -> None:
-    """A group of one wakes up, and that is all: runs from number `first` on, one for each row."""
+    """Play a group of one, which only wakes up: runs from number `first` on, one for each row."""
     slept, wakes = np.zeros(1), np.zeros(1, np.int64)
     for number in range(rows.shape[0]):
         first_naps(branch(seed, np.uint64(first + number)), sleep, slept, wakes)
@@ -163,7 +163,7 @@ def play_alone(seed: np.uint64, first: int, sleep: Sleep, D: int, rows: Floats) 
 
 
 def columns_of(setting: AnnounceParameters, rows: Floats) -> Columns:
-    """The metrics of rows that a kernel has filled."""
+    """Return the metrics of rows that a kernel has filled."""
     cut = rows[:, col.CUT] > 0
     found = _of_speech(rows) if setting.protocol == "sup" else _of_leaders(setting, rows)
     found |= {
@@ -201,7 +201,7 @@ def _of_leaders(setting: AnnounceParameters, rows: Floats) -> dict[str, Floats]:
 
 
 def _leading(rows: Floats, *, once: bool) -> Floats:
-    """How many led on average; where no time passed, how many led: all, if they speak but once."""
+    """Return how many led on average; where no time passed, how many led: all, if `once`."""
     time = rows[:, col.WATCHED]
     passed = time > 0
     still = rows[:, col.LEADING_MOST] if once else 1.0

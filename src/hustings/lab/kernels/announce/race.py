@@ -1,13 +1,13 @@
 """le-a, le-s and le-m where no leader expires (T_L infinite).
 
-Who has heard somebody better keeps silent for good, so a coin matters in two cases only: for a
-member still in the race, when somebody better announces itself; and for one that has not heard
-the leader yet, when the leader does. No other is tossed. At one tick sends come before arrivals,
-and in which order messages arrive within a tick makes no difference here.
+A member that has heard a better one keeps silent for the rest of the run. So a coin matters in two
+cases only: for a member still in the race, when a better member announces itself; and for a member
+that has not heard the leader yet, when the leader announces. No other coin is tossed. At one tick
+sends come before arrivals; the order of arrivals within a tick makes no difference here.
 
-A message arrives after D and is repeated after T_A, so messages wait for both in the order in which
-they were sent: one ring with two ends, and no more room than members have messages under way. All
-that a run needs is 52 bytes per member where D < T_A.
+A message arrives after D and is repeated after T_A, so messages wait for both in the order of their
+sends: one ring with two ends, with room only for the messages under way. A run needs only 52 bytes
+per member where D < T_A.
 """
 
 from __future__ import annotations
@@ -67,10 +67,10 @@ MESSAGE_ROWS, SLOT_ROWS, MEMBER_ROWS = 1, 3, 6
 
 @compiled
 def sort_sleepers(run: np.uint64, at_once: bool, members: Shorts, chances: Floats) -> None:
-    """In which order members wake up.
+    """Sort members by the time at which they wake up.
 
-    The later the larger the chance that was drawn for a member, and chances are spread evenly: so
-    put each into one of n boxes, and then in order the few that share one.
+    The larger the chance drawn for a member, the later it wakes, and chances are spread evenly. So
+    put each into one of n boxes, and then sort the few that share a box.
     """
     n = chances.size
     if at_once:
@@ -102,14 +102,14 @@ def sort_sleepers(run: np.uint64, at_once: bool, members: Shorts, chances: Float
 
 @compiled
 def key_of(chance: float, sleep: Sleep, relative: bool) -> float:
-    """By what le-m compares."""
+    """Return the number by which le-m compares."""
     slept = nap_of(chance, sleep)
     return slept if relative else float(np.rint(slept))
 
 
 @compiled
 def rank(sleep: Sleep, by_key: bool, relative: bool, members: Shorts, chances: Floats) -> None:
-    """Who is better than whom: the higher id, or the lower key and then the higher id."""
+    """Rank the members: the higher id, or the lower key and then the higher id, is better."""
     n = chances.size
     if not by_key:
         for member in range(n):
@@ -134,7 +134,7 @@ def rank(sleep: Sleep, by_key: bool, relative: bool, members: Shorts, chances: F
 
 @inlined
 def wake_next(c: Ints, sleep: Sleep, members: Shorts, chances: Floats) -> None:
-    """Who wakes up next, those who are out of the race aside."""
+    """Find the member that wakes up next, skipping those out of the race."""
     n = chances.size
     while c[WOKEN] < n and members[OUT, members[ORDER, c[WOKEN]]]:
         c[WOKEN] += 1
@@ -145,7 +145,7 @@ def wake_next(c: Ints, sleep: Sleep, members: Shorts, chances: Floats) -> None:
 
 @inlined
 def step(c: Ints, count: int, place: int, room: int) -> None:
-    """One message further in the ring."""
+    """Advance by one message in the ring."""
     c[count] += 1
     c[place] += 1
     if c[place] == room:
@@ -154,7 +154,7 @@ def step(c: Ints, count: int, place: int, room: int) -> None:
 
 @inlined
 def send(c: Ints, who: int, D: int, members: Shorts, messages: Ints, slots: Shorts) -> int:
-    """A member announces itself; which of its announcements this is."""
+    """Send a member's announcement and return its number."""
     room = messages.shape[1]
     while c[LANDED] < c[SENT] and messages[AT, c[LANDED_AT]] <= c[NOW] - D:
         step(c, LANDED, LANDED_AT, room)
@@ -175,9 +175,9 @@ def send(c: Ints, who: int, D: int, members: Shorts, messages: Ints, slots: Shor
 
 @inlined
 def hear_leader(c: Ints, key: np.uint64, bar: np.uint64, number: int, members: Shorts) -> None:
-    """The leader's announcement reaches some of those who have not heard it yet."""
+    """Deliver the leader's announcement to members that have not heard it yet."""
     before, left = c[DEAF], 0
-    for place in range(before):  # no branch: nobody can foretell a coin
+    for place in range(before):  # no branch, because a coin cannot be predicted
         member = members[UNHEARD, place]
         lost = below(key, member, bar)
         members[OUT, member] |= not lost
@@ -191,7 +191,7 @@ def hear_leader(c: Ints, key: np.uint64, bar: np.uint64, number: int, members: S
 
 @inlined
 def drop(c: Ints, members: Shorts) -> None:
-    """Who has heard the leader leaves the race."""
+    """Take members that have heard the leader out of the race."""
     left, quiet = 0, 0
     for place in range(c[RUNNERS]):
         member = members[RUNNER, place]
@@ -205,7 +205,7 @@ def drop(c: Ints, members: Shorts) -> None:
 
 @inlined
 def sift(c: Ints, key: np.uint64, bar: np.uint64, worth: int, members: Shorts) -> None:
-    """Who hears this announcement, and is worth less, leaves the race."""
+    """Take members that receive this announcement, and are worth less, out of the race."""
     end = c[RUNNERS]
     worse, high = 0, end  # they stand by worth: how many are worth less
     while worse < high:
@@ -235,7 +235,7 @@ def sift(c: Ints, key: np.uint64, bar: np.uint64, worth: int, members: Shorts) -
 def arrive(
     c: Ints, run: np.uint64, loss: LossLaw, members: Shorts, messages: Ints, slots: Shorts
 ) -> None:
-    """All messages of one tick arrive, the last one first: who sleeps no time speaks by id."""
+    """Deliver all messages of one tick, the last first: without sleep, members send by id."""
     room, n = messages.shape[1], members.shape[1]
     at, place, count = messages[AT, c[ARRIVED_AT]], c[ARRIVED_AT], 0
     bar = bar_at(loss, c[BEFORE] - c[ARRIVED] + slots[BESIDE, place] - 1)
@@ -276,7 +276,7 @@ def play_run(
     messages: Ints,
     slots: Shorts,
 ) -> None:
-    """One run, until all have heard the leader, or it is given up: then somebody is still deaf."""
+    """Play one run, until all have heard the leader, or it is given up with some still deaf."""
     c, members, chances = borrowed(c), borrowed(members), borrowed(chances)
     messages, slots = borrowed(messages), borrowed(slots)
     n, room = chances.size, messages.shape[1]
@@ -307,7 +307,7 @@ def play_run(
 
 @compiled
 def begin(c: Ints, members: Shorts) -> None:
-    """Everybody is in the race, and nobody has heard anybody."""
+    """Begin with all members in the race; none has heard another."""
     n = members.shape[1]
     c[:] = 0
     c[NOW] = -1
@@ -336,7 +336,7 @@ def race(
     slots: Shorts,
     rows: Floats,
 ) -> None:
-    """Runs from number `first` on, one for each row."""
+    """Play runs from number `first` on, one for each row."""
     n = members.shape[1]
     c = np.zeros(COUNTERS, np.int64)
     for number in range(rows.shape[0]):

@@ -34,13 +34,13 @@ class LossLaw(NamedTuple):
 
 @compiled
 def nap(key: np.uint64, member: int, sleep: Sleep) -> float:
-    """How long a member sleeps, in ticks and parts of them."""
+    """Return how long a member sleeps, in ticks and fractions."""
     return nap_of(number_of(key, member), sleep)
 
 
 @compiled
 def nap_of(u: float, sleep: Sleep) -> float:
-    """The same, where a number of [0, 1) was drawn: the larger, the longer."""
+    """Return the sleep for a drawn number of [0, 1): the larger, the longer."""
     if sleep.longest == 0.0:
         return 0.0
     if sleep.lam == 0.0:
@@ -51,7 +51,7 @@ def nap_of(u: float, sleep: Sleep) -> float:
 
 @compiled
 def first_naps(run: np.uint64, sleep: Sleep, slept: Floats, wakes: Ints) -> None:
-    """How long each member sleeps first, and the tick at which it wakes."""
+    """Fill in how long each member sleeps first, and the tick at which it wakes."""
     key = branch(run, np.uint64(0))
     for member in range(slept.size):
         slept[member] = nap(key, member, sleep)
@@ -60,7 +60,7 @@ def first_naps(run: np.uint64, sleep: Sleep, slept: Floats, wakes: Ints) -> None
 
 @compiled
 def bar_at(loss: LossLaw, sharing: int) -> np.uint64:
-    """The limit of the loss for a message that shared the network with `sharing` others."""
+    """Return the limit of the loss for a message that shared the network with `sharing` others."""
     if loss.collision == 0.0:
         return loss.bar
     return limit(1.0 - (1.0 - loss.p) * (1.0 - loss.collision) ** sharing)

@@ -1,4 +1,4 @@
-"""sup: everybody sleeps, and speaks once unless it has heard anybody before."""
+"""sup: every member sleeps, and announces once unless it has received a message before."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def arrive(
     done: Flags,
     before: int,
 ) -> None:
-    """A message arrives: who hears it in its sleep will not speak."""
+    """Deliver a message: a member that receives it asleep will not announce."""
     key = message_key(run, who, 1)
     bar = bar_at(loss, before - low - 1)
     if loss.model == CORRELATED:
@@ -73,7 +73,7 @@ def play_run(
     sent: Ints,
     low: Ints,
 ) -> None:
-    """One run, until nobody sleeps."""
+    """Play one run, until no member sleeps."""
     n = wakes.size
     woken = 0
     now, before = -1, 0
@@ -103,7 +103,7 @@ def play_run(
 
 @compiled
 def last_event(c: Ints, run: np.uint64, loss: LossLaw, D: int, wakes: Ints, sent: Ints) -> int:
-    """When the last message arrived, or was sent; one that is lost by all does not arrive."""
+    """Return when the last message arrived, or was sent; one that all lose does not arrive."""
     last = int(wakes[sent[c[SENT] - 1]])
     for place in range(c[SENT] - 1, -1, -1):
         lost = False
@@ -118,7 +118,7 @@ def last_event(c: Ints, run: np.uint64, loss: LossLaw, D: int, wakes: Ints, sent
 def suppression(
     seed: np.uint64, first: int, sleep: Sleep, loss: LossLaw, D: int, members: int, rows: Floats
 ) -> None:
-    """Runs from number `first` on, one for each row."""
+    """Play runs from number `first` on, one for each row."""
     n = members
     c = np.zeros(COUNTERS, np.int64)
     slept, wakes = np.zeros(n), np.zeros(n, np.int64)

@@ -1,12 +1,13 @@
 """Sub-elections by the lightest bin, all nodes of a layer.
 
-Participants are distinct members, and what an adversary may put in their place: a *ghost* is a
-participant that no good member can count on and that has no face: a seat filled by a node that the
-adversary owns, or a good member who is silent or does not know with whom it sits. A node whose
-faulty participants are no fewer than its agreement bears is owned by the adversary: all that it
-elects are ghosts. Below that bound agreement does what it should, and only its outcome is played.
+Participants are distinct members, and what an adversary may put in their place. A *ghost* is a
+participant that no good member can count on and that has no identity: a seat filled by a node that
+the adversary owns, or a good member that is silent or does not know its fellow members. The
+adversary owns a node if the faulty participants are no fewer than the tolerance of its agreement;
+all that this node elects are ghosts. Below that bound agreement works, and only its outcome is
+played.
 
-Two bins, repeated: the bad see all good choices, then fill the bin with fewer good members as far
+Two bins, repeated: the bad see all good choices, then fill the bin with fewer good members as long
 as it stays the lightest. The first of two equal bins is the lighter one; an empty bin does not
 count. Nothing is padded.
 """
@@ -24,15 +25,15 @@ from hustings.lab.kernels.counter import S32, branch, word
 from hustings.lab.kernels.results import Flags, Ints
 
 GHOST = -1
-GOOD, BAD, SILENT = 0, 1, 2  # what a member is
+GOOD, BAD, SILENT = 0, 1, 2  # the state of a member
 
 
 class Committees(NamedTuple):
-    """Who sits in the nodes of a layer: node j has `ids[start[j] : start[j + 1]]`."""
+    """The members of the nodes of a layer: node j has `ids[start[j] : start[j + 1]]`."""
 
     start: Ints
     ids: Ids
-    lost: Flags  # by seat: does not know with whom it sits
+    lost: Flags  # by seat: does not know its fellow members
     ghosts: Ints
     owned: Flags
     sizes: Ints  # participants of the election, 0 for leaves
@@ -40,7 +41,7 @@ class Committees(NamedTuple):
 
 
 class BinRules(NamedTuple):
-    """How a sub-election goes."""
+    """The rules of a sub-election."""
 
     halvings: int
     oneshot: bool
@@ -78,7 +79,7 @@ def new_room(members: int, widest: int, bins: int) -> Room:
 def gather(
     nodes: NDArray[np.int32], below: Committees, state: Flags, mark: int, room: Room
 ) -> tuple[int, int]:
-    """The distinct participants of some committees: how many good ones, how many faulty.
+    """Collect the distinct participants of some committees: the numbers of good and faulty ones.
 
     The good stand in `room.good`, the faulty in `room.faulty`, ghosts among them.
     """
@@ -165,7 +166,7 @@ def elect_all(
 
 @compiled
 def _order_faulty(key: np.uint64, faulty: int, coordinates: bool, taken: Ints, room: Room) -> None:
-    """Who of the faulty comes first to a seat: any, or those who have none elsewhere yet."""
+    """Order the faulty for seats: at random, or those without a seat elsewhere first."""
     mixing = branch(key, np.uint64(0))
     for place in range(faulty - 1, 0, -1):
         other = np.int64(word(mixing, np.uint64(place)) % np.uint64(place + 1))
@@ -182,7 +183,7 @@ def _order_faulty(key: np.uint64, faulty: int, coordinates: bool, taken: Ints, r
 
 @compiled
 def _halve(key: np.uint64, good: int, faulty: int, packs: bool, room: Room) -> tuple[int, int]:
-    """One round of two bins; a member that is left stands first in the room."""
+    """Play one round of two bins; the remaining members stand first in the room."""
     ones = 0
     for place in range(good):
         room.side[place] = np.int32(word(key, np.uint64(room.good[place])) >> np.uint64(63))
@@ -204,9 +205,9 @@ def _halve(key: np.uint64, good: int, faulty: int, packs: bool, room: Room) -> t
 
 @compiled
 def pack_two(zeros: int, ones: int, faulty: int) -> tuple[int, int]:
-    """Which of two bins the adversary makes win, and how many of its own are in it.
+    """Return which of two bins the adversary makes win, and how many of its own are in it.
 
-    Bin -1: one bin is empty whatever it does, and all stay.
+    Bin -1: one bin stays empty in any case, and all members remain.
     """
     size = zeros + ones + faulty
     first = min(faulty, size // 2 - zeros)  # equal bins: bin 0 wins
@@ -226,7 +227,7 @@ def pack_two(zeros: int, ones: int, faulty: int) -> tuple[int, int]:
 
 @compiled
 def _honest(key: np.uint64, zeros: int, ones: int, faulty: int, room: Room) -> tuple[int, int]:
-    """The same where the bad choose like the good."""
+    """Play the round where the bad choose like the good."""
     coins = branch(key, np.uint64(1))
     up = 0
     for place in range(faulty):
@@ -244,7 +245,7 @@ def _honest(key: np.uint64, zeros: int, ones: int, faulty: int, room: Room) -> t
 def _one_shot(
     key: np.uint64, good: int, faulty: int, rules: BinRules, room: Room
 ) -> tuple[int, int]:
-    """One round of 2^h bins."""
+    """Play one round of 2^h bins."""
     bins = np.uint64(1) << np.uint64(rules.halvings)
     counts = room.counts
     counts[:] = 0
@@ -274,7 +275,7 @@ def _one_shot(
 
 @compiled
 def pack_many(counts: Ints, faulty: int) -> tuple[int, int]:
-    """Which of many bins the adversary makes win, and how many of its own are in it."""
+    """Return which of many bins the adversary makes win, and how many of its own are in it."""
     best, most = -1, -1
     for bin_ in range(counts.size):
         filled = _room_in(counts, bin_, faulty)
@@ -288,7 +289,7 @@ def pack_many(counts: Ints, faulty: int) -> tuple[int, int]:
 
 @compiled
 def _room_in(counts: Ints, target: int, faulty: int) -> int:
-    """How many bad fit into a bin that is to win: the others raise what is lighter. -1: it cannot.
+    """Count the bad that fit into a bin that is to win; others raise lighter bins. -1: it cannot.
 
     The winner is the lightest bin that is not empty, the first of equals.
     """
@@ -307,7 +308,7 @@ def _room_in(counts: Ints, target: int, faulty: int) -> int:
 
 
 def leaf_committees(cuts: Ints, seats: Ids) -> Committees:
-    """The leaves as committees."""
+    """Return the leaves as committees."""
     leaves = len(cuts) - 1
     return Committees(
         cuts,
@@ -321,7 +322,7 @@ def leaf_committees(cuts: Ints, seats: Ids) -> Committees:
 
 
 def empty_committees(nodes: int, seats: int) -> Committees:
-    """Room for the committees of a layer."""
+    """Make room for the committees of a layer."""
     return Committees(
         np.zeros(nodes + 1, np.int64),
         np.empty(seats, np.int32),
@@ -334,13 +335,13 @@ def empty_committees(nodes: int, seats: int) -> Committees:
 
 
 def bad_share_after(k: int, faulty: int, halvings: int, oneshot: bool, key: np.uint64) -> float:
-    """One election among k of whom this many are bad: their share in what is elected."""
+    """Play one election among k, this many of them bad; return the bad share of the elected."""
     members = np.arange(k, dtype=np.int32)
     below = leaf_committees(np.array([0, k]), members)
     state = np.zeros(k, np.uint8)
     state[:faulty] = BAD
     out = empty_committees(1, k)
-    rules = BinRules(halvings, oneshot, True, False, 0)  # 0: owned by nobody, whatever the share
+    rules = BinRules(halvings, oneshot, True, False, 0)  # 0: no node is owned, whatever the share
     elect_all(
         key,
         np.array([0, 1]),

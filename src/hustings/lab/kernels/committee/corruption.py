@@ -1,4 +1,4 @@
-"""Whom a static adversary corrupts: at random, or with knowledge of the network.
+"""Which members a static adversary corrupts: at random, or with knowledge of the network.
 
 - cluster: all members of one layer-1 node after another
 - leaf: half of one leaf after another, so that the leaf's word is the adversary's
@@ -38,15 +38,15 @@ from hustings.lab.kernels.compiling import compiled
 from hustings.lab.kernels.results import Flags, Floats, Ints
 
 REFINEMENTS = 4  # rounds in which targets are chosen anew from whom they made bad
-MAX_SPREAD = 400  # bad members spread per node, beyond which anybody is taken
-CHOICES = 25  # numbers of nodes to own that are weighed against each other
-TRIALS = 40  # elections by which it is found out what packing brings
-TRIED = 320  # electorates in which a choice is tried out, in at least two and at most 16 elections
-LOSS = 2.5  # of success, about, for every part of the root that is bad, until it falls
+MAX_SPREAD = 400  # bad members spread per node, beyond which any member is taken
+CHOICES = 25  # numbers of nodes to own that are compared
+TRIALS = 40  # elections that measure what packing brings
+TRIED = 320  # electorates in which a choice is tried, in at least two and at most 16 elections
+LOSS = 2.5  # of success, about, for every bad part of the root, until the root falls
 
 
 class Sitting(NamedTuple):
-    """Who sits in which layer-1 node, both ways, without repetition."""
+    """Which members sit in which layer-1 node, both ways, without repetition."""
 
     start: Ints  # by node
     members: Ids
@@ -57,12 +57,12 @@ class Sitting(NamedTuple):
 def corrupt(
     parameters: CommitteeParameters, network: NetworkArrays | None, key: np.uint64
 ) -> Flags:
-    """The state of every member: good or bad."""
+    """Return the state of every member: good or bad."""
     n, budget = parameters.members, parameters.budget
     order = shuffled(grown(key, 0), n)
     kind = parameters.corruption
     if network is None and kind in ("cluster", "leaf", "greedy", "mixed", "second", "tree"):
-        order = np.arange(n, dtype=np.int32)  # the public committee sits at the front
+        order = np.arange(n, dtype=np.int32)  # the public committee comes first
     elif network is not None and kind == "cluster":
         order = _first_seen(_clustered(network), n)
     elif network is not None and kind == "leaf":
@@ -75,7 +75,7 @@ def corrupt(
 
 
 def _first_seen(ids: Ids, n: int) -> Ids:
-    """Everybody once, in the order of the first mention."""
+    """List all members once, in the order of the first mention."""
     place = np.full(n, len(ids), np.int64)
     np.minimum.at(place, ids, np.arange(len(ids)))
     return np.argsort(place, kind="stable").astype(np.int32)
@@ -94,7 +94,7 @@ def _half_leaves(network: NetworkArrays) -> Ids:
 
 
 def sitting(network: NetworkArrays, n: int) -> Sitting:
-    """Who sits where in layer 1."""
+    """Return the members of the nodes of layer 1, both ways."""
     layer = network.layers[0]
     sizes = np.diff(network.cuts)
     room = int(sizes[layer.below].sum())
@@ -135,7 +135,7 @@ def _fill_sitting(
 def _aware(
     parameters: CommitteeParameters, network: NetworkArrays, order: Ids, key: np.uint64
 ) -> Flags:
-    """Own nodes; what is left over is spread over the others, where it may pack."""
+    """Own nodes; spread the remaining budget over the others, where it may pack."""
     seats = sitting(network, parameters.members)
     need = -(-np.diff(seats.start) // parameters.parts)
     if parameters.corruption == "second" and len(network.layers) > 1:
@@ -158,7 +158,7 @@ def _aware(
 def _owning(
     parameters: CommitteeParameters, seats: Sitting, targets: Ids, need: Ints, order: Ids
 ) -> Flags:
-    """The state of all members if these nodes are owned, and the rest of the budget is spread."""
+    """Return the state of all members if these nodes are owned and the rest is spread."""
     room = np.empty(len(order), np.int32)
     used = _cost(seats, targets, need, order, parameters.budget, room)
     state = np.zeros(parameters.members, np.uint8)
@@ -170,7 +170,7 @@ def _owning(
 def _harm(
     parameters: CommitteeParameters, network: NetworkArrays, state: Flags, key: np.uint64
 ) -> float:
-    """What these bad members cost the good on average, tried out: 1 where the root falls."""
+    """Measure what these bad members cost the good on average: 1 if the root falls."""
     times = max(2, min(16, TRIED // network.layers[0].nodes))
     total = 0.0
     for number in range(times):
@@ -184,7 +184,7 @@ def _harm(
 def _root(
     parameters: CommitteeParameters, network: NetworkArrays, state: Flags, key: np.uint64
 ) -> tuple[int, int]:
-    """Good and faulty members of the root after one election of all layers, if all is learnt."""
+    """Count good and faulty members of the root after one election, if all is learnt."""
     below = leaf_committees(network.cuts, network.seats)
     widest = len(network.seats) * max(s // q + 1 for q, s, _ in parameters.layers)
     room = new_room(parameters.members, widest, 1 << max(h for _, _, h in parameters.layers))
@@ -211,7 +211,7 @@ def _best_number(
     order: Ids,
     key: np.uint64,
 ) -> int:
-    """How many of the targets to own: the rest of the budget goes where it packs."""
+    """Return how many targets to own: the rest of the budget goes where it packs."""
     nodes, halvings = network.layers[0].nodes, network.layers[0].halvings
     k = round(float(np.diff(seats.start).mean()))
     held = seats.start[-1] / parameters.members  # nodes of a member
@@ -220,7 +220,7 @@ def _best_number(
     best, found = -1.0, 0
     for owned in np.unique(np.linspace(0, len(targets), CHOICES).round().astype(np.int64)):
         used = _cost(seats, targets[:owned], need, order, parameters.budget, room)
-        if used < 0:  # fewer targets may cost more: those who are taken first sit elsewhere
+        if used < 0:  # fewer targets may cost more: the members taken first sit elsewhere
             continue
         each = (parameters.budget - used) * held / max(1, nodes - owned)
         inside = float(np.interp(each, packed[0], packed[1]))
@@ -233,7 +233,7 @@ def _best_number(
 def _root_share(
     nodes: int, owned: int, k: int, c: int, bad: float, inside: float, held: float
 ) -> float:
-    """About what share of the root is faulty: of distinct members, and ghosts of owned nodes.
+    """Estimate the faulty share of the root: of distinct members, and ghosts of owned nodes.
 
     Honest nodes have `bad` of k bad participants, and a share `inside` of the c elected.
     """
@@ -250,7 +250,7 @@ def _root_share(
 def _packed_shares(
     k: int, most: int, halvings: int, oneshot: bool, key: np.uint64
 ) -> tuple[Floats, Floats]:
-    """What share of the elected is bad, tried out, by how many bad take part."""
+    """Measure what share of the elected is bad, by how many bad members take part."""
     numbers = np.unique(np.geomspace(1, max(2, most), CHOICES).astype(np.int64) - 1)
     means = [
         np.mean(
@@ -265,11 +265,11 @@ def _packed_shares(
 
 
 def _best_targets(seats: Sitting, need: Ints, order: Ids, budget: int) -> tuple[Ids, int]:
-    """Nodes in an order to own them in, and how many of them the budget owns."""
+    """Return nodes in an order to own them in, and how many of them the budget owns."""
     ranked = np.argsort(need, kind="stable").astype(np.int32)
     best, most = ranked, _reach(seats, ranked, need, order, budget)[1]
     if seats.start[-1] <= len(order):
-        return best, most  # nobody sits in two nodes: the cheapest first is all there is
+        return best, most  # no member sits in two nodes: the cheapest first is best
     touching = np.empty(len(need), np.int32)
     _touching(seats, int(ranked[0]), touching)
     for targets in (ranked, touching):
@@ -286,7 +286,7 @@ def _best_targets(seats: Sitting, need: Ints, order: Ids, budget: int) -> tuple[
 
 
 def _below(network: NetworkArrays, need: Ints, parts: int) -> Ids:
-    """Nodes of the first layer in such an order that nodes of the last fall one after another."""
+    """Order nodes of the first layer so that nodes of the last are owned one after another."""
     price = need
     falls: list[Ids] = [np.array([node], np.int32) for node in range(len(need))]  # below each
     for layer in network.layers[1:]:
@@ -304,10 +304,10 @@ def _below(network: NetworkArrays, need: Ints, parts: int) -> Ids:
 def _reach(
     seats: Sitting, targets: Ids, need: Ints, order: Ids, budget: int, least: int = 0
 ) -> tuple[Ids, int]:
-    """The longest beginning of the targets that the budget owns, and its members.
+    """Return the longest prefix of the targets that the budget owns, and its members.
 
-    Only one longer than `least` is looked for; where there is none, those that were taken on the
-    way.
+    Only a prefix longer than `least` is looked for. If there is none, return the members that were
+    taken on the way.
     """
     room = np.empty(len(order), np.int32)
     if least and _cost(seats, targets[: least + 1], need, order, budget, room) < 0:
@@ -334,7 +334,7 @@ def _cost(
     budget: int,
     chosen: NDArray[np.int32],
 ) -> int:
-    """Own all targets, those first who sit in most of them; how many it takes, -1: too many."""
+    """Own all targets, the most useful members first; return how many it takes, -1: too many."""
     lacking = np.zeros(need.size, np.int64)
     open_ = 0
     for node in targets:
@@ -372,7 +372,7 @@ def _cost(
 
 @compiled
 def _touching(seats: Sitting, begin: int, order: NDArray[np.int32]) -> None:
-    """Nodes in such an order that each shares many members with those before it."""
+    """Order nodes so that each shares many members with those before it."""
     shared = np.zeros(order.size, np.int64)
     used = np.zeros(order.size, np.uint8)
     node = begin
@@ -393,7 +393,7 @@ def _touching(seats: Sitting, begin: int, order: NDArray[np.int32]) -> None:
 def _spread_evenly(
     seats: Sitting, parts: int, order: NDArray[np.int32], left: int, state: NDArray[np.uint8]
 ) -> None:
-    """Corrupt this many more, the nodes that are not owned about equally."""
+    """Corrupt this many more members, about equally over the nodes that are not owned."""
     nodes = seats.start.size - 1
     held = np.zeros(nodes, np.int64)
     full = np.zeros(nodes, np.uint8)

@@ -1,7 +1,7 @@
 """What good members send: bits of values, bits on the wire, messages; and how many rounds it takes.
 
 Costs of an agreement are shared evenly among its participants. Nodes of one layer run side by side,
-and rounds are those of the schedule, which all must keep. Signatures are not reckoned in.
+and rounds are those of the schedule, which all must keep. Signatures are not counted.
 """
 
 from __future__ import annotations
@@ -128,12 +128,12 @@ NOTHING = Bill(0.0, 0.0, 0.0)
 
 
 def new_ledger(members: int) -> CostLedger:
-    """Nothing sent yet."""
+    """Make a ledger in which nothing is sent yet."""
     return CostLedger(np.zeros(members), np.zeros(members), np.zeros(members))
 
 
 def broadcasts(k: int, senders: float, values: int) -> Bill:
-    """So many of k tell all one of this many values, and all agree on what each has said."""
+    """Bill a broadcast: some of k send one of this many values, and all agree on each."""
     one = load(k)
     own = senders / max(1, k) * (k - 1)  # messages in which a sender tells its value
     instances = max(1, round(senders))
@@ -167,7 +167,7 @@ def elections(parameters: CommitteeParameters, halvings: int, out: Committees) -
 def last_stage(
     parameters: CommitteeParameters, size: int, rounds: list[float], few: float
 ) -> tuple[Bill, Bill]:
-    """What the whole root sends, and what the few who are left send besides."""
+    """Bill the root's last stage: what all send, and what the few remaining send besides."""
     whole, own = _leading(parameters, size, rounds, few)
     coin = broadcasts(size, 1, 2) if parameters.task == "coin" else NOTHING
     return whole.plus(coin), own
@@ -189,7 +189,7 @@ def _leading(
         return whole, NOTHING
     others = max(0, size - left)
     name = width(size)
-    own = Bill(float(name * others), encoded(name) * others, float(others))  # they tell the rest
+    own = Bill(float(name * others), encoded(name) * others, float(others))  # they tell the others
     if parameters.endgame == "small":
         return whole, own.plus(broadcasts(left, 1, 2), parameters.depth)
     for waiting in range(left - 1, 1, -1):
@@ -198,7 +198,7 @@ def _leading(
 
 
 def last_rounds(parameters: CommitteeParameters, size: int) -> int:
-    """Rounds that are scheduled for a root of this many at most."""
+    """Return the rounds that are scheduled for a root of this many at most."""
     if parameters.task == "agreement":
         return deciding_rounds(parameters, size)
     coin = most_rounds(size) if parameters.task == "coin" else 0
@@ -206,13 +206,13 @@ def last_rounds(parameters: CommitteeParameters, size: int) -> int:
 
 
 def words_down(parameters: CommitteeParameters) -> tuple[int, ...]:
-    """Bits of each word that goes from the root to everybody: a leader's name, a bit, or both."""
+    """Return the bits of each word from the root to all: a leader's name, a bit, or both."""
     name = width(parameters.members)
     return {"leader": (name,), "agreement": (1,), "coin": (name, 1)}[parameters.task]
 
 
 def deciding(size: int, rounds: list[float], left: int) -> tuple[Bill, Bill]:
-    """What the whole root sends to find those who decide, and what these send besides."""
+    """Bill the choice of the deciders: what the whole root sends, and what they send besides."""
     whole = NOTHING
     for candidates in rounds:
         whole = whole.plus(broadcasts(size, candidates, 2))
@@ -255,7 +255,7 @@ def charge_participants(
     stamp: Ints,
     ledger: CostLedger,
 ) -> None:
-    """Every distinct good participant of a node pays its bill; `bills` has a row for each node."""
+    """Charge every distinct good participant of a node; `bills` has a row for each node."""
     for node in range(start.size - 1):
         for place in range(start[node], start[node + 1]):
             child = neighbours[place]
@@ -270,7 +270,7 @@ def charge_participants(
 
 @compiled
 def charge_seats(committees: Committees, state: Flags, bills: Floats, ledger: CostLedger) -> None:
-    """Every good member of a node pays its bill, as often as it sits."""
+    """Charge every good member of a node, once for each of its seats."""
     for node in range(committees.start.size - 1):
         for seat in range(committees.start[node], committees.start[node + 1]):
             member = committees.ids[seat]

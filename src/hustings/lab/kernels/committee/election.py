@@ -51,7 +51,7 @@ from hustings.lab.kernels.results import Flags, Floats, Ints
 
 
 class Climb(NamedTuple):
-    """What is carried from layer to layer."""
+    """The state that goes from layer to layer."""
 
     parameters: CommitteeParameters
     network: NetworkArrays
@@ -68,7 +68,7 @@ def play_run(
     public: np.uint64,
     bad: NDArray[np.int64] | None,
 ) -> Floats:
-    """The metrics of one run, in the order of the task's names."""
+    """Return the metrics of one run, in the order of the task's names."""
     network = None if parameters.single else build(parameters, public)
     known: float | None = None
     if bad is None and parameters.corruption == "tree" and parameters.public_tree:
@@ -103,7 +103,7 @@ def _climb(
     ledger: CostLedger,
     key: np.uint64,
 ) -> Summit:
-    """All layers, from the leaves to the root."""
+    """Play all layers, from the leaves to the root."""
     sizes = np.diff(network.cuts)
     bad = np.zeros(network.leaves, np.int64)
     count_bad(network.cuts, network.seats, state, bad)
@@ -113,7 +113,7 @@ def _climb(
     climb = Climb(parameters, network, state, ledger, room, sizes, bad)
     below = leaf_committees(network.cuts, network.seats)
     ranges = leaf_ranges(network.layers, network.leaves)
-    right = np.ones(network.leaves, np.uint8)  # leaves that hear the truth from above so far
+    right = np.ones(network.leaves, np.uint8)  # leaves that receive the truth from above so far
     rounds = 0
     broken = 0.0
     most = np.zeros(0, np.int64)  # members that the committees below can have, which is public
@@ -148,7 +148,7 @@ def _climb(
 
 
 def _elect(climb: Climb, depth: int, below: Committees, key: np.uint64) -> Committees:
-    """The sub-elections of a layer."""
+    """Play the sub-elections of a layer."""
     parameters, layer = climb.parameters, climb.network.layers[depth]
     seats = int(np.diff(below.start)[layer.below].sum())
     out = empty_committees(layer.nodes, seats)
@@ -178,7 +178,7 @@ def _elect(climb: Climb, depth: int, below: Committees, key: np.uint64) -> Commi
 
 
 def _hush(parameters: CommitteeParameters, halvings: int, out: Committees, state: Flags) -> None:
-    """Good members who sit in too many nodes of the layer fall silent."""
+    """Silence good members that sit in too many nodes of the layer."""
     counts = np.bincount(out.ids, minlength=parameters.members)
     bound: float | None = parameters.tau
     if bound is None:
@@ -190,7 +190,7 @@ def _hush(parameters: CommitteeParameters, halvings: int, out: Committees, state
 def _meet(
     climb: Climb, depth: int, out: Committees, ranges: list[Ints], right: Flags, key: np.uint64
 ) -> None:
-    """Nodes that are to sit together above learn who is in the others."""
+    """Let nodes that will sit together above learn the members of the others."""
     parameters, network = climb.parameters, climb.network
     start, leaves = monitoring(network, depth, ranges)
     lying = climb.bad if parameters.lies else np.zeros_like(climb.bad)
@@ -240,7 +240,7 @@ def _meet(
 def _tellers(
     parameters: CommitteeParameters, sizes: Ints, start: Ints, leaves: NDArray[np.int32]
 ) -> int:
-    """From how many members each monitor hears a list: `fan`, or with signatures `fan` leaves."""
+    """Count the members that tell each monitor a list: `fan`, or, signed, `fan` leaves."""
     if not parameters.signed:
         return parameters.fan
     smallest = int(np.add.reduceat(sizes[leaves], start[:-1]).min())
@@ -248,7 +248,7 @@ def _tellers(
 
 
 def _report_bits(parameters: CommitteeParameters, depth: int, out: Committees) -> Floats:
-    """Bits of a node's list: names, or marks on the public list of its participants if shorter."""
+    """Return a list's bits: names, or marks on the public list of participants if shorter."""
     label = width(parameters.members)
     names = (np.diff(out.start) + out.ghosts) * float(label)
     if parameters.lists != "marks" or depth > 0:
@@ -258,7 +258,7 @@ def _report_bits(parameters: CommitteeParameters, depth: int, out: Committees) -
 
 
 def _charge_way_down(climb: Climb, depth: int, out: Committees, below: Committees) -> None:
-    """Each node tells its children what came of it all, and before that lists of nodes above."""
+    """Charge each node for sending the result to its children, and lists of nodes above."""
     parameters, layer = climb.parameters, climb.network.layers[depth]
     seats = np.diff(below.start) + below.ghosts
     told = np.bincount(layer.parent, weights=seats, minlength=layer.nodes)

@@ -1,18 +1,17 @@
-"""The last stage: how likely a good leader is, given who sits in the root.
+"""The last stage: the probability of a good leader, given the members of the root.
 
 Random path: a public binary tree of depth D, every place of it labelled with a candidate by a hash.
-A good holder goes left or right by a coin, a bad one to the side that is worse for the good; whom
-the last label names leads. Labels are independent, so the value of a place is a random number whose
-law follows from that of the level below: the mean of two such numbers with probability 1 - x, their
-minimum with probability x, where x is the share of bad candidates.
+A good holder goes left or right by a coin, a bad one to the side that is worse for the good; the
+member that the last label names leads. Labels are independent, so the value of a place is a random
+number whose law follows from that of the level below: the mean of two such numbers with probability
+1 - x, their minimum with probability x, where x is the share of bad candidates.
 
-Baton passing: the lowest id begins and is taken to be good, which is worse for the good; the holder
-passes to somebody not yet visited, and the last one leads. Feige to one: two bins until one is
-left.
-Before baton, and before the path among few, two bins are repeated until few are left.
+Baton passing: the lowest id begins and is taken to be good, which is worse for the good. The holder
+passes to a candidate not yet visited, and the last one leads. Feige to one: two bins until one is
+left. Before baton, and before the path among few, two bins are repeated until few are left.
 
-Where the bad move like the good, all candidates are alike: each leads with the same chance, and who
-is left after two bins is any sample of those that there were.
+Where the bad move like the good, all candidates are alike: each leads with the same chance, and the
+candidates left after two bins are any sample of the earlier ones.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ def path_table(depth: int) -> Floats:
 
 @lru_cache(maxsize=8)
 def path_law(share: float, depth: int) -> tuple[Floats, Floats]:
-    """What a place of the tree is worth with this many levels below: values and their chances."""
+    """Return the value of a place with this many levels below: values and their chances."""
     shares, low, cell = np.array([[share]]), np.zeros(1), np.full(1, 1.0 / GRID)
     law = np.zeros((1, GRID + 1))
     law[0, 0], law[0, GRID] = share, 1.0 - share
@@ -192,8 +191,9 @@ def after_halving(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats, list[float]]:
     """Two bins as often as it takes to come to `until`: good, bad and chance of all ends.
 
-    How often follows from how many there are, which is public, and not from luck; any that is still
-    too many is cut, in the adversary's favour. Also how many candidates each round has, on average.
+    The number of halvings follows from the number of candidates, which is public, and not from
+    luck. If too many are still left they are cut, in the adversary's favour. Also return how many
+    candidates each round has, on average.
     """
     if not packs and bad:
         return _sampled(good, bad, until)
@@ -233,7 +233,7 @@ def halvings_to(candidates: int, most: int) -> int:
 def _sampled(
     good: int, bad: int, until: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats, list[float]]:
-    """The same where the bad throw like the good: how many are left, and who of them is any."""
+    """Return the ends where the bad throw like the good: any sample of that size is left."""
     left, _, chances, sizes = after_halving(good + bad, 0, until, packs=True)
     rows = [
         (size - x, x, float(chance) * _drawn(size, x, good, bad))
@@ -256,7 +256,7 @@ def _choose(n: int, k: int) -> float:
 
 
 def _one_halving(good: int, bad: int, chance: float) -> tuple[NDArray[np.int64], Floats]:
-    """Where one state goes, as codes and chances."""
+    """Return where one state goes, as codes and chances."""
     if good + bad <= 1 or good == 0:
         return np.array([(good << 32) | bad]), np.array([chance])
     spread = int(4.5 * good**0.5) + 4
@@ -305,7 +305,7 @@ def halved_once(stream: NDArray[np.uint64], good: int, bad: int, packs: bool) ->
 def last_value(
     endgame: str, good: int, bad: int, depth: int, parts: int, steers: bool = True
 ) -> float:
-    """P(good leader) among those left, who agree among themselves.
+    """P(good leader) among the remaining members, which agree among themselves.
 
     >>> last_value("feige", 3, 1, 128, 3, steers=False)
     0.75

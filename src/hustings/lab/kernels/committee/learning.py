@@ -1,16 +1,16 @@
-"""LEARN-PROCESSORS and the way down the tree: who gets to know what.
+"""LEARN-PROCESSORS and the way down the tree: which members learn what.
 
-The monitoring set of a node is made of leaves, whose members took part in its election or were told
-its result. Each of its members has each other node's list from `fan` members of that node's
-monitoring set (from all members of `fan` leaves, with signatures), and takes what more than half of
-them say. A member of the node then asks all
-members of some leaves of the monitoring set, which a public hash of its name has drawn, so that
-nobody is flooded with questions, and takes the answer that is given most often. So one must hold
-about half of a whole monitoring set to keep a node from learning.
+The monitoring set of a node consists of leaves. Their members took part in the node's election or
+were told its result. Each of its members has each other node's list from `fan` members of that
+node's monitoring set (from all members of `fan` leaves, with signatures), and takes what more than
+half of them say. A member of the node then asks all members of some leaves of the monitoring set,
+which a public hash of its name has drawn, so no member is flooded with questions. It takes the
+answer that is given most often. So an adversary must hold about half of a whole monitoring set to
+keep a node from learning.
 
-Who heard from whom is public and mixed; therefore each good monitor errs with the chance that its
-tellers are mostly wrong, independently. A member that is wrong about any node that it should sit
-with is lost; chances of that are added up, which is never too few.
+Which member tells which is public and mixed. Therefore each good monitor errs with the chance that
+its tellers are mostly wrong, independently. A member that is wrong about any node that it should
+sit with is lost. The chances of that are added up, which never gives too few.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ STEPS = 512  # shares of wrong tellers are told apart to 1 part in this many, up
 
 
 class Polling(NamedTuple):
-    """What the members of a group of nodes ask, and what leaves pay for it."""
+    """The questions of the members of a group of nodes, and what leaves pay for them."""
 
     monitors: int
     tellers: int  # members from whom each monitor has a list
@@ -40,7 +40,7 @@ class Polling(NamedTuple):
 
 
 def leaf_ranges(layers: tuple[NetworkLayer, ...], leaves: int) -> list[Ints]:
-    """For each layer, where the leaves below its nodes begin, and where the last ones end."""
+    """Return for each layer where the leaves below its nodes begin, and where the last end."""
     found = []
     ends = np.arange(leaves + 1, dtype=np.int64)
     for layer in layers:
@@ -67,7 +67,7 @@ def monitoring(
 
 @compiled
 def count_bad(cuts: Ints, seats: NDArray[np.int32], state: Flags, found: Ints) -> None:
-    """Bad members of each leaf."""
+    """Count the bad members of each leaf."""
     for leaf in range(cuts.size - 1):
         found[leaf] = 0
         for seat in range(cuts[leaf], cuts[leaf + 1]):
@@ -77,7 +77,7 @@ def count_bad(cuts: Ints, seats: NDArray[np.int32], state: Flags, found: Ints) -
 
 @compiled
 def relays(committees: Committees, state: Flags, lies: bool, found: Flags) -> None:
-    """Which nodes pass on what they should: those who know it outnumber those who lie."""
+    """Find nodes that pass on the truth: those that know it outnumber those that lie."""
     for node in range(found.size):
         known = 0
         wrong = committees.ghosts[node]
@@ -85,7 +85,7 @@ def relays(committees: Committees, state: Flags, lies: bool, found: Flags) -> No
             member = committees.ids[seat]
             if state[member] == BAD:
                 wrong += 1
-            elif not committees.lost[seat]:  # who elects no more still passes word down
+            elif not committees.lost[seat]:  # a silenced member still passes word down
                 known += 1
         passes = not committees.owned[node] and known > (wrong if lies else 0)
         found[node] = 1 if passes else 0
@@ -93,7 +93,7 @@ def relays(committees: Committees, state: Flags, lies: bool, found: Flags) -> No
 
 @compiled
 def wrong_share(start: Ints, leaves: NDArray[np.int32], sizes: Ints, wrong: Ints) -> Floats:
-    """What part of each monitoring set says something wrong."""
+    """Return what part of each monitoring set says something wrong."""
     found = np.zeros(start.size - 1)
     for node in range(start.size - 1):
         total = bad = 0
@@ -132,7 +132,7 @@ def upper_tail(n: int, p: float, least: int) -> float:
 def doubts(
     group: NDArray[np.int32], owned: Flags, wrong: Floats, tellers: int, asked: int
 ) -> Floats:
-    """By how many of those asked are bad: how many nodes one is wrong about, on average."""
+    """Return, by how many of the asked are bad, how many nodes a member gets wrong on average."""
     counts = np.zeros(STEPS + 1)
     for node in group:
         if not owned[node]:
@@ -164,7 +164,7 @@ def learn(
     polling: Polling,
     asking: Ints,
 ) -> None:
-    """All members of the nodes of a group learn who sits in the others; seats are marked lost."""
+    """Let all members of the nodes of a group learn the others; mark lost seats."""
     reports = 0.0
     for node in group:
         reports += polling.reports[node]
@@ -193,7 +193,7 @@ def learn(
             scaled = int(np.ceil(bad * (doubt.size - 1) / max(1, total) - 1e-9))
             if state[member] == GOOD and number_of(draw, 1 << 20) < doubt[scaled]:
                 committees.lost[seat] = 1
-        # Who has no face asks like everybody else, and its leaves are any.
+        # A ghost asks like any member, and its leaves are any.
         strangers = committees.ghosts[node] * polling.monitors // max(1, mine.size)
         for leaf in mine:
             polling.answered[leaf] += strangers * others
@@ -204,7 +204,7 @@ def learn(
 def informed_members(
     cuts: Ints, seats: NDArray[np.int32], right: Flags, state: Flags, votes: Ints
 ) -> int:
-    """Good members that more of their leaves tell the truth than a lie; `votes` begin as given."""
+    """Count good members with more true than false leaves; `votes` begin as given."""
     for leaf in range(cuts.size - 1):
         for seat in range(cuts[leaf], cuts[leaf + 1]):
             votes[seats[seat]] += 1 if right[leaf] else -1

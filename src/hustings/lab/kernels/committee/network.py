@@ -1,9 +1,9 @@
-"""The layered network: who sits in which leaf, and which nodes stand below which.
+"""The layered network: which members sit in which leaf, and which nodes are below which.
 
 A permutation of all members is cut into leaves; d0 permutations give every member d0 leaves. The
 children of a node follow one another, as evenly as the numbers allow, and s - q further nodes are
-its neighbours without being its children. All of it is public: an adversary that chooses whom to
-corrupt may look at it.
+its neighbours without being its children. All of it is public: an adversary may look at it before
+it chooses members to corrupt.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class NetworkLayer(NamedTuple):
 
     @property
     def nodes(self) -> int:
-        """How many."""
+        """The number of nodes."""
         return len(self.start) - 1
 
 
@@ -45,17 +45,17 @@ class NetworkArrays(NamedTuple):
 
     @property
     def leaves(self) -> int:
-        """How many."""
+        """The number of leaves."""
         return len(self.cuts) - 1
 
 
 def grown(key: np.uint64, index: int) -> np.uint64:
-    """The key that grows out of another one, as a word that kernels take."""
+    """Return the key that branches from another one, as a word that kernels take."""
     return np.uint64(branch(key, np.uint64(index)))
 
 
 def shuffled(key: np.uint64, n: int) -> Ids:
-    """A permutation of 0 .. n - 1."""
+    """Return a permutation of 0 .. n - 1."""
     words = np.empty(n, np.uint64)
     fill_words(key, words)
     return np.argsort(words, kind="stable").astype(np.int32)
@@ -63,13 +63,13 @@ def shuffled(key: np.uint64, n: int) -> Ids:
 
 @compiled
 def fill_words(key: np.uint64, words: NDArray[np.uint64]) -> None:
-    """The words of a key."""
+    """Fill in the words of a key."""
     for index in range(words.size):
         words[index] = word(key, np.uint64(index))
 
 
 def build(parameters: CommitteeParameters, key: np.uint64) -> NetworkArrays:
-    """The network of a key."""
+    """Build the network of a key."""
     n, d0 = parameters.members, parameters.d0
     each = max(1, n // parameters.c0)
     ends = np.arange(each + 1, dtype=np.int64) * n // each
@@ -101,7 +101,7 @@ def _layer(key: np.uint64, below: int, q: int, s: int, h: int) -> NetworkLayer:
 def _fill_neighbours(
     key: np.uint64, ends: Ints, start: Ints, found: NDArray[np.int32], seen: Ints
 ) -> None:
-    """The children first, then others, drawn without repetition."""
+    """Fill in the children first, then others, drawn without repetition."""
     below = ends[-1]
     for node in range(ends.size - 1):
         place = start[node]
@@ -121,7 +121,7 @@ def _fill_neighbours(
 
 
 def _spread(parameters: CommitteeParameters, key: np.uint64, each: int) -> Ids:
-    """Permutations of which each deals the blocks of the last one out over all the others.
+    """Make permutations, each of which deals the blocks of the last one out over all others.
 
     Members of one layer-1 node by the first permutation go to as many different ones as possible
     by the next, so that two members rarely share two nodes.

@@ -1,4 +1,4 @@
-"""The end of a Byzantine committee election: what the root comes to, who hears it, what it cost.
+"""The end of a Byzantine committee election: the root's result, who hears it, and the cost.
 
 A leader, with or without a coin, or a bit that some of the root decide for the whole group.
 """
@@ -64,12 +64,12 @@ DECIDED = (  # of an agreement
     "rounds",
 )
 NAMES = {"leader": METRICS, "coin": (*METRICS, "seen", "coin"), "agreement": DECIDED}  # by task
-BACKERS = 300  # numbers of members who may back a false leader that are looked at
+BACKERS = 300  # numbers of members backing a false leader that are examined
 NETWORK, CORRUPTION, ELECTION, LEARNING, LEADER, POLL, COIN = range(7)  # branches of a run's key
 
 
 class Summit(NamedTuple):
-    """What came of the layers: the root's participants, and which leaves hear the truth."""
+    """The result of the layers: the root's participants, and which leaves hear the truth."""
 
     good: int
     faulty: int
@@ -77,7 +77,7 @@ class Summit(NamedTuple):
     right: Flags  # by leaf
     broken: float
     rounds: int
-    known: float | None = None  # P(good leader), where the tree was written out
+    known: float | None = None  # P(good leader), where the tree was expanded
 
 
 def finish(
@@ -88,7 +88,7 @@ def finish(
     summit: Summit,
     key: np.uint64,
 ) -> Floats:
-    """The last stage and all metrics of the run, in the order of the task's names."""
+    """Play the last stage; return all metrics of the run, in the order of the task's names."""
     end = _decided if parameters.task == "agreement" else _elected
     return end(parameters, network, state, ledger, summit, key)
 
@@ -101,7 +101,7 @@ def _elected(
     summit: Summit,
     key: np.uint64,
 ) -> Floats:
-    """The last stage, the leader, who knows it, and what it cost."""
+    """Play the last stage for a leader: who knows the leader, and the cost."""
     size = summit.good + summit.faulty
     owned = parameters.parts * summit.faulty >= size
     p_good, whole, few, left = _endgame(parameters, summit, owned, grown(key, LEADER))
@@ -143,7 +143,7 @@ def _decided(
     summit: Summit,
     key: np.uint64,
 ) -> Floats:
-    """Some of the root decide, and word goes down; where a third of them is bad, nothing holds."""
+    """Let some of the root decide; word goes down. If a third of them is bad, nothing holds."""
     size = summit.good + summit.faulty
     good, bad, rounds = _deciders(parameters, summit, grown(key, LEADER))
     left = good + bad
@@ -175,7 +175,7 @@ def _decided(
 def _deciders(
     parameters: CommitteeParameters, summit: Summit, key: np.uint64
 ) -> tuple[int, int, list[float]]:
-    """Who is left of the root to decide, good and bad; and the candidates of every halving."""
+    """Return the deciders left of the root, good and bad; and every halving's candidates."""
     good, bad, most = summit.good, summit.faulty, parameters.deciders
     rounds = []
     turn = 0
@@ -191,16 +191,16 @@ def _deciders(
 def _hearing(
     parameters: CommitteeParameters, network: NetworkArrays | None, state: Flags, summit: Summit
 ) -> int:
-    """Good members that hear the truth from an honest root."""
+    """Count the good members that hear the truth from an honest root."""
     if network is None:
         return int(np.count_nonzero(state != BAD)) if summit.right[0] else 0
     votes = np.zeros(parameters.members, np.int64)
-    votes[summit.members] = parameters.d0 + 1  # who sat in the root believes what it saw
+    votes[summit.members] = parameters.d0 + 1  # a participant at the root believes what it saw
     return int(informed_members(network.cuts, network.seats, summit.right, state, votes))
 
 
 def _spent(state: Flags, ledger: CostLedger) -> tuple[float, ...]:
-    """What good members sent: means and most."""
+    """Return what good members sent: means and maxima."""
     paying = state != BAD
     if not paying.any():
         return (0.0,) * 5
@@ -216,9 +216,9 @@ def _spent(state: Flags, ledger: CostLedger) -> tuple[float, ...]:
 def _endgame(
     parameters: CommitteeParameters, summit: Summit, owned: bool, key: np.uint64
 ) -> tuple[float, Bill, Bill, int]:
-    """P(good leader), the bill of the root, that of the few who are left, and how many they are.
+    """P(good leader), the bills of the root and of the few remaining, and their number.
 
-    The chance is that over all ends; how many are left, and what that costs, is one drawn from it.
+    The chance is that over all ends; the number of the rest, and its cost, is drawn from one end.
     """
     size = summit.good + summit.faulty
     if parameters.endgame == "full" or size == 0:
@@ -259,7 +259,7 @@ def _charge_root(
     left: int,
     key: np.uint64,
 ) -> None:
-    """The root pays, and this many good ones of it what the few send besides."""
+    """Charge the root, and this many good members of it for what the few send besides."""
     members = summit.members
     ledger.bits[members] += whole.bits
     ledger.wire[members] += whole.wire
@@ -286,11 +286,11 @@ def _final_poll(
     leads: bool,
     key: np.uint64,
 ) -> tuple[float, float]:
-    """Whether a good leader's poll is answered, and how many others are misled about themselves.
+    """Return whether a good leader's poll is answered, and how many others are misled to lead.
 
-    Good members answer only whom they take for the leader; the bad answer all but the leader. By
-    `conjunction` only those ask who were told that they lead: those that are misled, all of them.
-    Misled members may also be told to take another one of them for the leader, and then answer it.
+    Good members confirm only the member that they take for the leader; the bad confirm all but the
+    leader. By `conjunction` only members ask that were told that they lead: the misled, all of
+    them. Misled members may also be told that another one of them leads, and then confirm it.
     """
     n = parameters.members
     good = int(np.count_nonzero(state != BAD))
@@ -310,7 +310,7 @@ def _final_poll(
 
 
 def _gain(parameters: CommitteeParameters, helped: int, misled: int) -> float:
-    """The most false leaders that one misled member adds by answering another one.
+    """Return the most false leaders that one misled member adds by confirming another one.
 
     This many back each of some; the best number of backers bounds every way to share them out.
     """

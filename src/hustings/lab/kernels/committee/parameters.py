@@ -1,6 +1,6 @@
-"""What the large-scale committee election is played on: all its numbers, as a plain value.
+"""The input of the large-scale committee election: all its numbers, as a plain value.
 
-Everything is checked here, in whole sentences, before anything is drawn.
+All checks are here, in whole sentences, before anything is drawn.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class CommitteeParameters(msgspec.Struct, frozen=True, kw_only=True):
     c0: int = 32  # members of a leaf
     d0: int = 1  # leaves of a member
     layers: tuple[tuple[int, int, int], ...] = ((16, 16, 2),)
-    monitors: int = 8  # leaves that a member asks who sits in the other nodes
-    fan: int = 3  # members from whom each of those has heard it; whole leaves, if signed
+    monitors: int = 8  # leaves that a member asks for the members of the other nodes
+    fan: int = 3  # members that tell each of those; whole leaves, if signed
     depth: int = 128  # of the random path
     r_end: int = 128  # candidates at which halving ends before the last stage
     poll: int = 64
@@ -49,15 +49,15 @@ class CommitteeParameters(msgspec.Struct, frozen=True, kw_only=True):
     lies: bool = True
     floods: bool = True
     claims: bool = True
-    coordinates: bool = False  # those who pack share out the seats, so that fewer are taken twice
+    coordinates: bool = False  # packing members share out the seats, so that fewer are taken twice
     signed: bool = False  # agreement up to 1/2 instead of 1/3
     single: int = 0  # > 0: one public committee of that size, and no network
     sampler: str = "permutations"
     lists: str = "names"  # how a layer-1 committee is told: by names, or marks on who took part
     network_seed: int | None = None  # None: every run draws a network of its own
-    task: str = "leader"  # what the root is for: a leader, a bit of the whole group, or a coin
+    task: str = "leader"  # the root's task: a leader, a bit of the whole group, or a coin
     deciders: int = 128  # agreement: how many decide at most
-    inputs: str = "random"  # agreement: what members want to begin with
+    inputs: str = "random"  # agreement: the values that members begin with
 
     def __post_init__(self) -> None:
         """Refuse what cannot be played."""
@@ -99,22 +99,22 @@ class CommitteeParameters(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def budget(self) -> int:
-        """How many are bad."""
+        """The number of bad members."""
         return 0 if self.corruption == "none" else int(self.b * self.members + 1e-9)
 
     @property
     def public_tree(self) -> bool:
-        """Whether the tree of the path is known before anybody is corrupted."""
+        """Whether the tree of the path is known before any member is corrupted."""
         return self.single == self.members and self.endgame == "full" and self.steers
 
     @property
     def leaves(self) -> int:
-        """How many leaves, over all permutations."""
+        """The number of leaves, over all permutations."""
         return self.d0 * max(1, self.members // self.c0)
 
     @property
     def nodes(self) -> tuple[int, ...]:
-        """How many nodes in each elected layer."""
+        """The number of nodes in each elected layer."""
         found = []
         below = self.leaves
         for q, _, _ in self.layers:
@@ -129,7 +129,7 @@ class CommitteeParameters(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def memory(parameters: CommitteeParameters) -> int:
-    """Bytes that one run needs at most, reckoned before it begins.
+    """Bytes that one run needs at most, computed before it begins.
 
     >>> million = CommitteeParameters(members=1_000_000, d0=1, layers=((64, 64, 4),))
     >>> 10_000_000 < memory(million) < 10**9

@@ -1,13 +1,13 @@
 """Byzantine elections with committees in groups to a million and more: `play`.
 
-Agreement is replaced by its outcome, which is exact while the faulty are fewer than a third of the
-distinct participants; from there on the node belongs to the adversary, which is never too good.
-Run number k of some parameters and a seed is the same run, no matter who plays it, alone or among
-others.
+Agreement is replaced by its outcome. That is exact while the faulty are fewer than a third of the
+distinct participants; otherwise the node belongs to the adversary, which never favours the good.
+Run number k of some parameters and a seed is the same run in any process, alone or among others.
 
-`p_good` is the chance of a good leader given who sits in the root, `good_leader` is drawn by it,
-and `confirmed` asks besides that the leader's final poll is answered. `informed` is the share of
-good members that know who was elected, good or bad; it is 0 where the adversary owns the root.
+`p_good` is the chance of a good leader given the members of the root. `good_leader` is drawn with
+it, and `confirmed` requires besides that the leader's final poll is answered. `informed` is the
+share of good members that know the elected member, good or bad; it is 0 where the adversary owns
+the root.
 
 Of an agreement `agreeing` is the share of good members that decide what the elected set decided; it
 is 0 where the adversary owns the root or a third of the set. `valid` is 0 where all good members
@@ -43,7 +43,7 @@ def play(
     last: int,
     bad: NDArray[np.int64] | None = None,
 ) -> Columns:
-    """Runs number `first` to `last` - 1; `bad` are the ids of the bad where they are given.
+    """Play runs number `first` to `last` - 1; `bad` are the given ids of the bad, if any.
 
     >>> found = play(CommitteeParameters(members=200, c0=8, layers=((5, 5, 1),)), 1, 0, 2).metrics
     >>> found["good_leader"].tolist(), found["informed"].tolist()
@@ -67,7 +67,7 @@ def play(
 
 
 def seating(parameters: CommitteeParameters, seed: int, run: int) -> list[list[Ids]]:
-    """What an adversary of one's own may look at before a run: public, and the same as played.
+    """Return what a custom adversary may look at before a run: public, and the same as played.
 
     The members of each leaf, the leaves that elect each committee of the first layer, and so on for
     all layers. A single public committee is the one leaf.
@@ -97,7 +97,7 @@ def corrupted(parameters: CommitteeParameters, seed: int, run: int) -> NDArray[n
 
 
 def _public(parameters: CommitteeParameters, key: np.uint64) -> np.uint64:
-    """The key of a run's network: its own, or that of a fixed seed."""
+    """Return the key of a run's network: its own, or that of a fixed seed."""
     if parameters.network_seed is None:
         return grown(key, NETWORK)
     return grown(root(parameters.network_seed), NETWORK)

@@ -1,11 +1,11 @@
 """A path among all members, and an adversary that has searched its tree before.
 
-Without a network the candidates are public, and so is the tree that is labelled by a hash of them.
-Here its first levels are written out. Below them a place is worth what the law of such trees says,
-for the bad; the adversary knows also that. It takes those members who sit where it does most harm,
-given whom it has, and again, and keeps the best that it comes upon; in small groups it then changes
-one for another as long as that helps. That bounds from below what can be done with this many levels
-in sight.
+Without a network the candidates are public, and so is the tree, whose labels are a hash of them.
+This file expands its first levels. Below them the value of a place follows from the law of such
+trees, for the bad; the adversary knows that, too. It takes the members whose places do most harm,
+given the members that it has, repeats this, and keeps the best set. In small groups it then
+exchanges members as long as that helps. The result is a lower bound of what an adversary can do
+with this many levels in sight.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from hustings.lab.kernels.committee.network import fill_words, grown, shuffled
 from hustings.lab.kernels.committee.parameters import CommitteeParameters
 from hustings.lab.kernels.results import Floats, Ints
 
-SIGHT = 16  # levels that are written out
-ATTEMPTS = 8  # beginnings of the search
-STEPS = 12  # of each
-MOST_WORK = 1 << 23  # places looked at in one round of exchanges; where there are more, none
+SIGHT = 16  # levels that are expanded
+ATTEMPTS = 8  # starts of the search
+STEPS = 12  # of each start
+MOST_WORK = 1 << 23  # places examined in one round of exchanges; with more, there is no exchange
 
 
 class SearchedTree(NamedTuple):
@@ -36,7 +36,7 @@ class SearchedTree(NamedTuple):
 def searched(
     parameters: CommitteeParameters, key: np.uint64, sight: int = SIGHT
 ) -> tuple[Ints, float]:
-    """Whom to corrupt, and P(good leader) then.
+    """Return the members to corrupt, and P(good leader) then.
 
     >>> one = CommitteeParameters(members=20, b=0.2, single=20, depth=12, corruption="tree")
     >>> bad, value = searched(one, np.uint64(7))
@@ -59,7 +59,7 @@ def searched(
 
 
 def _exchanged(tree: SearchedTree, bad: Ints, value: float, n: int) -> tuple[Ints, float]:
-    """One for another, whichever does most harm, as long as any does."""
+    """Exchange the member that does most harm, as long as an exchange does harm."""
     while True:
         others = np.setdiff1d(np.arange(n), bad)
         if len(bad) * len(others) * 2 * len(tree.labels[-1]) > MOST_WORK:
@@ -96,7 +96,7 @@ def _words(key: np.uint64, count: int) -> NDArray[np.uint64]:
 
 
 def _harms(tree: SearchedTree, bad: Ints, n: int) -> tuple[float, Floats]:
-    """P(good leader), and what each member takes from it by being bad, the others as they are."""
+    """P(good leader), and how far each member reduces it by being bad, the others as now."""
     state = np.zeros(n, np.bool_)
     state[bad] = True
     last = tree.labels[-1]
@@ -109,7 +109,7 @@ def _harms(tree: SearchedTree, bad: Ints, n: int) -> tuple[float, Floats]:
     reach = np.ones(1)
     for labels, below in zip(tree.labels[:-1], values[1:], strict=True):
         left, right = below[::2], below[1::2]
-        lost = np.abs(left - right) / 2.0  # by taking the worse side, and not either
+        lost = np.abs(left - right) / 2.0  # by taking the worse side instead of either
         harm += np.bincount(labels, reach * lost, n)
         goes_left = np.where(state[labels], left <= right, 0.5)
         reach = np.column_stack([reach * goes_left, reach * (1.0 - goes_left)]).ravel()

@@ -1,1 +1,1 @@
-"""The probabilistic election in groups of any size, compiled: `play.play` is the door."""
+"""The probabilistic election in groups of any size, compiled: `play.play` is the entry."""

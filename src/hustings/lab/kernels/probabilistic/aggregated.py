@@ -1,13 +1,13 @@
-"""What the aggregated probabilistic election keeps of a run, and how it is looked up.
+"""What the aggregated probabilistic election keeps of a run, and how to look it up.
 
-Nothing about a member depends on its identity until somebody reads it. So members are counted by
-class (whom they hold, whom they ever held, whether they are certain to hear of the next round), and
-only those that matter one by one are tracked: a member that has passed the filter, dead or deaf
-members included, because messages go to them; and a member that was named as a leader. A member
-that is tracked for the first time is drawn from the classes without replacement.
+Nothing about a member depends on its identity until it is read. So members are counted by class:
+the leader they hold, the leaders they ever held, whether they are certain to hear of the next
+round. Only members that matter individually are tracked: a member that has passed the filter, dead
+or deaf members included, because messages go to them; and a member that was named as a leader. A
+member that is tracked for the first time is drawn from the classes without replacement.
 
-Who knows whom is a coin keyed by the run, the one and the other, tossed when it is asked for: the
-same answer in every round, and no memory. Identities are ranks: 0 is the best candidate.
+Whether one member knows another is a coin keyed by the run and the two, tossed when it is asked
+for: the same answer in every round, and no memory. Identities are ranks: 0 is the best candidate.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PLACE = 16  # bits for a place in one
 NOBODY = -1
 ALIVE_FOR_GOOD = np.inf
 
-# What a run has run into; 0 is none.
+# The trouble of a run; 0 is none.
 TOO_MANY_TRACKED, TOO_MANY_LEADERS, TOO_MANY_CLASSES, TOO_MANY_MESSAGES = 1, 2, 3, 4
 
 
@@ -42,7 +42,7 @@ TOO_MANY_TRACKED, TOO_MANY_LEADERS, TOO_MANY_CLASSES, TOO_MANY_MESSAGES = 1, 2, 
 MEMBER = np.dtype(
     [
         ("rank", np.int64),
-        ("row", np.uint64),  # the key of whom it knows
+        ("row", np.uint64),  # the key of the members it knows
         ("crash", np.float64),  # when in this round, or infinite
         ("hash", np.float64),  # read where N_i is the size of the view
         ("size", np.float64),  # N_i, where it is the size of the view
@@ -77,7 +77,7 @@ for _place in range(64):
 
 MEMBERS, NOW, THEN, DEAD, NAMED, TROUBLE = 0, 1, 2, 3, 4, 5  # the dead are those not tracked
 NEAR, SENT = 6, 7  # unicasts of this round
-DECIDED, FALLEN = 8, 9  # in this round: who came to its end knowing of it; who died untracked
+DECIDED, FALLEN = 8, 9  # in this round: those that knew of it at its end; those that died untracked
 SIZES = 10
 RING = 256
 
@@ -108,33 +108,33 @@ Run = Any  # a record of this kind
 
 
 def new_run() -> Records:
-    """Room for a run, to be used again for the next."""
+    """Make room for a run, to be used again for the next."""
     room = np.zeros(1, RUN)
     return room.view(np.recarray) if PLAIN else room
 
 
 @compiled
 def parts(tracked: int) -> int:
-    """How many words a set of places takes."""
+    """Return how many words a set of places takes."""
     return (tracked + WORD - 1) // WORD
 
 
 @compiled
 def bit(place: int) -> np.uint64:
-    """A place within its word."""
+    """Return a place within its word."""
     return ONE << np.uint64(place & (WORD - 1))
 
 
 @compiled
 def lowest(word: np.uint64) -> int:
-    """The number of the lowest bit of a word that has any."""
+    """Return the number of the lowest bit of a word that is not 0."""
     alone = word & (~word + ONE)
     return int(_NUMBERS[(alone * _SEQUENCE) >> np.uint64(58)])
 
 
 @compiled
 def reset(run: Run, members: int) -> None:
-    """Nobody tracked, everybody in one class."""
+    """Reset a run: no member tracked, all in one class."""
     used = run.sizes[MEMBERS]
     for place in range(used):
         for part in range(parts(used)):
@@ -151,7 +151,7 @@ def reset(run: Run, members: int) -> None:
 
 @compiled
 def place_of(run: Run, rank: int) -> int:
-    """Where a member is tracked, or NOBODY."""
+    """Return where a member is tracked, or NOBODY."""
     for place in range(run.sizes[MEMBERS]):
         if run.members[place].rank == rank:
             return place
@@ -160,7 +160,7 @@ def place_of(run: Run, rank: int) -> int:
 
 @compiled
 def untracked(run: Run) -> int:
-    """How many members are not tracked, the dead included."""
+    """Count the members that are not tracked, the dead included."""
     total = run.sizes[DEAD]
     for place in range(run.sizes[NOW]):
         total += run.now[place].count
@@ -169,7 +169,7 @@ def untracked(run: Run) -> int:
 
 @compiled
 def view_of(run: Run, row: np.uint64, rank: int, group: int, view_prob: float) -> int:
-    """How many others a member knows: counted in a small group, and drawn in a large one."""
+    """Return how many others a member knows: counted in a small group, drawn in a large one."""
     if group > WHOLE_GROUP:
         return binomial(run.stream, group - 1, view_prob)
     bar, found = limit(view_prob), 0
@@ -180,7 +180,7 @@ def view_of(run: Run, row: np.uint64, rank: int, group: int, view_prob: float) -
 
 @compiled
 def track(run: Run, rank: int, group: int, view_prob: float) -> int:
-    """Begin to track a member; what class it was in is drawn. NOBODY if there is no room."""
+    """Begin to track a member; its class is drawn. NOBODY if there is no room."""
     place = run.sizes[MEMBERS]
     if place >= TRACKED:
         run.sizes[TROUBLE] = TOO_MANY_TRACKED
@@ -219,7 +219,7 @@ def track(run: Run, rank: int, group: int, view_prob: float) -> int:
 
 @compiled
 def new_rank(run: Run, group: int) -> int:
-    """The identity of a member that is not tracked yet: any of them."""
+    """Draw the identity of a member that is not tracked yet."""
     while True:
         rank = below(run.stream, group)
         if place_of(run, rank) == NOBODY:
@@ -234,7 +234,7 @@ def knows(row: np.uint64, rank: int, bar: np.uint64) -> bool:
 
 @compiled
 def preference(run: Run, owner: int, bar: np.uint64) -> int:
-    """The best rank that a tracked member knows: from the beginning, by contact, as a leader."""
+    """Return the best rank that a tracked member knows: at first, by contact, as a leader."""
     member = run.members[owner]
     best = member.rank
     for part in range(parts(run.sizes[MEMBERS])):
@@ -254,7 +254,7 @@ def preference(run: Run, owner: int, bar: np.uint64) -> int:
 
 @compiled
 def put(run: Run, count: int, holds: int, ever: np.uint64, forced: int) -> None:
-    """This many members more come out of the round like this."""
+    """Let this many more members come out of the round like this."""
     if count <= 0:
         return
     for each in range(run.sizes[THEN]):
@@ -276,7 +276,7 @@ def put(run: Run, count: int, holds: int, ever: np.uint64, forced: int) -> None:
 
 @compiled
 def turn_over(run: Run) -> None:
-    """The classes that came out of a round go into the next."""
+    """Move the classes that came out of a round into the next."""
     for each in range(run.sizes[THEN]):
         run.now[each] = run.then[each]
     run.sizes[NOW] = run.sizes[THEN]

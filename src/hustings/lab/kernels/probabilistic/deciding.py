@@ -1,4 +1,4 @@
-"""What members of the aggregated election make of the finals, and who asks for another round."""
+"""What members of the aggregated election make of the finals, and which ask for another round."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from hustings.lab.kernels.probabilistic.rules import (
 
 @compiled
 def weigh(rules: ElectionRules, run: Run) -> float:
-    """The chances of this round's finals, leader by leader; the chance to hear none at all."""
+    """Compute the chances of this round's finals by leader; return the chance to hear none."""
     none = 1.0
     for number in range(run.sizes[NAMED]):
         run.missed[number] = rules.p_mcastl ** run.finals[number] if run.finals[number] else 1.0
@@ -59,7 +59,7 @@ def weigh(rules: ElectionRules, run: Run) -> float:
 
 @compiled
 def decide(run: Run) -> int:
-    """What the tracked members make of the finals; how many notice that something is wrong."""
+    """Let the tracked members judge the finals; return how many notice a failure."""
     members = run.members
     detectors = 0
     for place in range(run.sizes[MEMBERS]):
@@ -82,14 +82,14 @@ def decide(run: Run) -> int:
         elif kinds > 1 or member.aware:
             run.sizes[DECIDED] += 1
             member.holds = NOBODY
-            member.forced = 1  # until it is known who asks again
+            member.forced = 1  # until the next asker is known
             detectors += 1
     return detectors
 
 
 @compiled
 def decide_untracked(heard: float, none: float, run: Run) -> int:
-    """The same for all others, class by class."""
+    """Let all others judge the finals, class by class."""
     now = run.now
     detectors = 0
     for each in range(run.sizes[NOW]):
@@ -125,7 +125,7 @@ def decide_untracked(heard: float, none: float, run: Run) -> int:
 def ask_again(
     rules: ElectionRules, round_: RoundBeginning, detectors: int, run: Run
 ) -> tuple[int, float]:
-    """How many multicast the next Init, and how long before the round the first of them does."""
+    """Return how many multicast the next Init, and how long before the round the first does."""
     members, now = run.members, run.now
     if rules.thinning == ALL:
         return detectors, rules.T_3
@@ -151,7 +151,7 @@ def ask_again(
 
 @compiled
 def thinned(rules: ElectionRules, round_: RoundBeginning) -> float:
-    """The chance that hash thinning lets one of whom nothing is known ask: the mean of K / N_i."""
+    """The chance that hash thinning lets an unknown member ask: the mean of K / N_i."""
     K, n, v = round_.K, rules.members, rules.view_prob
     if rules.estimate != VIEW:
         return chance_below(rules, K / round_.size)
@@ -171,10 +171,10 @@ def thinned(rules: ElectionRules, round_: RoundBeginning) -> float:
 def _one_after_another(
     rules: ElectionRules, size: float, detectors: int, run: Run
 ) -> tuple[int, float]:
-    """Each waits a random part of the window, and asks unless it has heard another one by then.
+    """Let each wait a random part of the window, and ask unless it has heard another one by then.
 
-    Those that have heard nobody yet are counted: the next of them to ask is the first of this many
-    draws from what is left of the law; each multicast, when it is there, leaves p_mcastl of them.
+    Members that have heard no other yet are counted. The next of them to ask is the first of this
+    many draws from the rest of the law; each multicast, when it arrives, leaves p_mcastl of them.
     """
     arrivals = run.arrivals
     lam = math.log(max(size, 2.0)) + 1.0
@@ -200,7 +200,7 @@ def _one_after_another(
         copies += 1
         if copies == 1:
             first = at
-        if tail - head < RING:  # beyond, a copy is as good as none: it changes nobody's mind
+        if tail - head < RING:  # beyond, a copy has no effect: it changes no member's decision
             arrivals[tail % RING] = at + rules.T_3
             tail += 1
     return copies, rules.W + rules.T_3 - first
@@ -208,7 +208,7 @@ def _one_after_another(
 
 @compiled
 def count_leaders(run: Run) -> None:
-    """At the end of a round: do two live members hold themselves for the leader?"""
+    """Check at the end of a round whether two live members take themselves for the leader."""
     leading = _leading(run)
     run.row[TWO] = 1.0 if leading > 1 else 0.0
     run.row[TWO_EVER] = max(run.row[TWO_EVER], run.row[TWO])
@@ -227,7 +227,7 @@ def _leading(run: Run) -> int:
 
 @compiled
 def judge(group: int, run: Run) -> None:
-    """What the group holds in the end."""
+    """Judge what the group holds in the end."""
     members, now = run.members, run.now
     held = run.held
     for number in range(LEADERS + 1):
@@ -258,7 +258,7 @@ def judge(group: int, run: Run) -> None:
 
 @compiled
 def end_of(rules: ElectionRules, round_: RoundBeginning) -> float:
-    """From the first Init of a round to its end."""
+    """Return the time from the first Init of a round to its end."""
     return round_.start + relaying(rules, round_.K) + 2.0 * rules.T_3
 
 
@@ -266,7 +266,7 @@ def end_of(rules: ElectionRules, round_: RoundBeginning) -> float:
 def over(
     rules: ElectionRules, round_: RoundBeginning, heard: float, none: float, run: Run
 ) -> float:
-    """When it was over, after its first Init; 0 if nothing ever came of it."""
+    """Return when it was over, after its first Init; 0 if it had no effect."""
     late = 0
     for place in range(run.sizes[MEMBERS]):
         if run.members[place].alive:
@@ -280,8 +280,8 @@ def over(
     for place in range(run.sizes[MEMBERS]):
         member = run.members[place]
         if member.crash == ALIVE_FOR_GOOD:
-            continue  # dead before, or it has heard nothing
-        hears = round_.number == 1 and place > 0  # who has called does not hear itself
+            continue  # dead before, or without a message
+        hears = round_.number == 1 and place > 0  # the caller does not hear itself
         if hears and member.aware and member.crash > 1.0:
             last = max(last, 1.0)
         missed = none
@@ -301,16 +301,16 @@ def over(
 
 @compiled
 def _alive_at(rules: ElectionRules, round_: RoundBeginning, when: float) -> float:
-    """The chance that one who crashes in this round has not done so yet."""
+    """The chance that a member that crashes in this round has not done so yet."""
     gone = (when - (round_.start - rules.T_3)) / round_.length
     return max(0.0, min(1.0, 1.0 - gone))
 
 
 @compiled
 def _last_init(rules: ElectionRules, round_: RoundBeginning, run: Run) -> float:
-    """When one of the Inits that asked for this round was last there.
+    """Return when one of the Inits that asked for this round last arrived.
 
-    Whether any but its sender has heard it is drawn anew, and not from who takes part.
+    Whether any but its sender has received it is drawn anew, and not taken from the participants.
     """
     others = _live(run) - 1
     for copy in range(round_.copies - 1, max(0, round_.copies - RING) - 1, -1):
@@ -325,7 +325,7 @@ def _last_init(rules: ElectionRules, round_: RoundBeginning, run: Run) -> float:
 
 @compiled
 def _live(run: Run) -> int:
-    """How many were alive when this round was opened."""
+    """Count the members alive when this round was opened."""
     live = run.sizes[FALLEN]
     for each in range(run.sizes[NOW]):
         live += run.now[each].count

@@ -1,6 +1,6 @@
-"""What the aggregated kernel plays: a group and how it elects, as a plain value.
+"""The input of the aggregated kernel: a group and how it elects, as a plain value.
 
-Everything is checked here, in whole sentences, before anything is compiled.
+All checks are here, in whole sentences, before anything is compiled.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ THINNINGS = ("delay", "hash", "all")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbabilisticParameters:
-    """One group and how it elects; times are in units of the delay, which may be told."""
+    """One group and how it elects; times are in units of the delay, which may be given."""
 
     members: int
     sizes: tuple[float, ...] = (7.0, 14.0, 28.0, 56.0, inf)  # K by round, infinite for all
@@ -79,7 +79,7 @@ class ProbabilisticParameters:
             )
 
     def _passing(self, size: float) -> float:
-        """How many pass a filter of this K."""
+        """Return how many pass a filter of this K."""
         if self.hash_skew == 1.0:
             return size
         part: float = min(1.0, size / self.members) ** (1.0 / self.hash_skew)

@@ -1,7 +1,7 @@
 """Probabilistic elections by the million, in groups to a billion: `play`.
 
-Run number k of some parameters and a seed is the same run no matter who plays it, alone or among
-others. Metrics bear the names and meanings that the event simulator gives them.
+Run number k of some parameters and a seed is the same run in any process, alone or among others.
+Metrics have the names and meanings of the event simulator.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _TROUBLES = {
 
 
 def play(parameters: ProbabilisticParameters, seed: int, first: int, last: int) -> Columns:
-    """Runs number `first` to `last` - 1.
+    """Play runs number `first` to `last` - 1.
 
     >>> alone = play(ProbabilisticParameters(members=1), 1, 0, 2).metrics
     >>> alone["strong"].tolist(), alone["messages"].tolist()

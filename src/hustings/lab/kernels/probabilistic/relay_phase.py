@@ -1,4 +1,4 @@
-"""The filter and the relay phase of the aggregated election: who takes part, and what results."""
+"""The filter and the relay phase of the aggregated election: participants and results."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ LAST_PLACE = (1 << PLACE) - 1
 
 @compiled
 def filter_members(rules: ElectionRules, round_: RoundBeginning, run: Run) -> None:
-    """Who passes, and whom somebody else may take for one who does."""
+    """Find the members that pass, and those that another member may take for one that passes."""
     members = run.members
     top = round_.K / round_.size
-    if rules.estimate == VIEW:  # the smallest view that one will ever meet
+    if rules.estimate == VIEW:  # the smallest view that any member will ever meet
         mean = rules.members * rules.view_prob
         least = mean - 8.0 * math.sqrt(mean * (1.0 - rules.view_prob)) - 8.0
         top = round_.K / max(1.0, least)
@@ -84,7 +84,7 @@ def filter_members(rules: ElectionRules, round_: RoundBeginning, run: Run) -> No
 
 @compiled
 def _put_in_order(first: bool, run: Run) -> None:
-    """By id, the worst first: so members act at one instant. The caller begins last."""
+    """Sort by id, the worst first, as members act at one instant. The caller begins last."""
     near, members = run.near, run.members
     for last in range(1, run.sizes[NEAR]):
         one, place = near[last], last
@@ -107,13 +107,13 @@ def hear_and_crash(
     members[place].forced = 0
     members[place].crash = ALIVE_FOR_GOOD
     if members[place].alive and coin(run.stream, rules.p_fail):
-        pause = round_.start - rules.T_3  # in which nobody crashes
+        pause = round_.start - rules.T_3  # in which no member crashes
         members[place].crash = pause + round_.length * uniform(run.stream)
 
 
 @compiled
 def _join(rules: ElectionRules, round_: RoundBeginning, one: int, run: Run) -> None:
-    """A member begins to relay: what it prefers, and whom it tells."""
+    """Let a member begin to relay: what it prefers, and which members it tells."""
     members = run.members
     member = members[one]
     member.relays = 1
@@ -141,7 +141,7 @@ def _join(rules: ElectionRules, round_: RoundBeginning, one: int, run: Run) -> N
 
 @compiled
 def _tell(p_ucastl: float, one: int, only: int, step: int, filled: int, run: Run) -> int:
-    """Send one's preference to one member, or to all; where the queue ends then."""
+    """Send a preference to one member, or to all; return where the queue ends then."""
     queue, near = run.queue, run.near
     best = run.members[one].best
     if filled + run.sizes[MEMBERS] > QUEUE:
@@ -164,7 +164,7 @@ def _tell(p_ucastl: float, one: int, only: int, step: int, filled: int, run: Run
 
 @compiled
 def relay(rules: ElectionRules, round_: RoundBeginning, run: Run) -> None:
-    """The relay phase, message by message: first sent, first there."""
+    """Play the relay phase, message by message: first sent, first received."""
     members = run.members
     p = rules.p_ucastl
     filled = done = 0
@@ -195,7 +195,7 @@ def relay(rules: ElectionRules, round_: RoundBeginning, run: Run) -> None:
                 continue
             member.aware = 1
             member.late = members[sender].late + 1  # it is told how long the sender still relays
-            if not member.passes:  # by its own reckoning; the sender's was another
+            if not member.passes:  # by its own computation; the sender's was different
                 continue
             _join(rules, round_, place, run)
             filled = _tell(p, place, NOBODY, step + 1, filled, run)
@@ -211,7 +211,7 @@ def relay(rules: ElectionRules, round_: RoundBeginning, run: Run) -> None:
 
 @compiled
 def speak(rules: ElectionRules, round_: RoundBeginning, heard: float, run: Run) -> int:
-    """The final multicasts: how many, and which leaders they name."""
+    """Send the final multicasts: how many, and which leaders they name."""
     members = run.members
     run.finals[:] = 0
     finals = 0

@@ -1,15 +1,15 @@
-"""The probabilistic election, aggregated: a cost that depends on N through the rounds alone.
+"""The probabilistic election, aggregated: its cost depends on N through the rounds alone.
 
 The same questions as of the event simulator, under the same timings: unit delay for unicasts, T_3
 for multicasts, a simultaneous beginning of each round, crashes at a uniform instant of the round,
 which begins T_3 before all begin to relay. All times are in units of the delay.
 
-Exact but for this, and for groups of more than 600 alone: where K is the whole group all are taken
-to choose rank 0, and unicasts are counted by their mean; with N_i the size of the own view, what a
-member knows is independent of how many it knows, which makes a difference of O(1/N). In a group of
-any size, with N_i the size of the own view all take the N of a round without a cap for T_2, and not
-each its own. A member that joins on contact is late for the end of the round, but speaks with the
-others here.
+It is exact but for the following, and for groups of more than 600 members only. Where K is the
+whole group all are taken to choose rank 0, and unicasts are counted by their mean. With N_i the
+size of the own view, what a member knows is independent of how many it knows, which makes a
+difference of O(1/N). In a group of any size, with N_i the size of the own view, all take the N of a
+round without a cap for T_2, and not each its own. A member that joins on contact is late for the
+end of the round, but sends its final with the others here.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def play_runs(
     room: Records,
     out: NDArray[np.float64],
 ) -> int:
-    """Runs first .. last - 1, a row each; what the last one ran into, if anything."""
+    """Play runs first .. last - 1, a row each; return the trouble of the last one, if any."""
     run = room[0]
     for number in range(first, last):
         key = branch(root, np.uint64(number))
@@ -152,7 +152,7 @@ def play(rules: ElectionRules, sizes: NDArray[np.float64], run: Run) -> None:
 
 @compiled
 def _round(rules: ElectionRules, round_: RoundBeginning, run: Run) -> tuple[int, float]:
-    """One round; how many have noticed that it failed, and how long it lasted."""
+    """Play one round; return how many noticed that it failed, and how long it lasted."""
     heard = 1.0 - rules.p_mcastl**round_.copies
     filter_members(rules, round_, run)
     for place in range(run.sizes[MEMBERS]):
@@ -175,7 +175,7 @@ def _round(rules: ElectionRules, round_: RoundBeginning, run: Run) -> tuple[int,
 
 @compiled
 def everybody(rules: ElectionRules, round_: RoundBeginning, run: Run) -> None:
-    """K is the whole of a large group: all that have heard of it relay, and settle on rank 0."""
+    """Play K = the whole of a large group: all that know of it relay, and choose rank 0."""
     members = run.members
     heard = 1.0 - rules.p_mcastl**round_.copies
     speakers = 0

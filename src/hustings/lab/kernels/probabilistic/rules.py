@@ -1,4 +1,4 @@
-"""What an aggregated probabilistic election is played under, and what it yields."""
+"""The rules of an aggregated probabilistic election, and what it returns."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ METRICS = (  # in the order of the event simulator
 ) = range(len(METRICS))
 
 EXACT, GOSSIP, VIEW = 0, 1, 2  # where N_i comes from
-DELAY, HASH, ALL = 0, 1, 2  # who asks again
+DELAY, HASH, ALL = 0, 1, 2  # which member asks again
 WHOLE_GROUP = 600  # up to this size also K = N is played, and views counted, member by member
-VARIATES = 64  # behind a gossiped estimate of the size: as the substrate has it
+VARIATES = 64  # of a gossiped estimate of the size, as in the substrate
 
 
 class ElectionRules(NamedTuple):
-    """What an election is played under; times in delays."""
+    """The rules of an election; times in delays."""
 
     members: int
     bar: np.uint64  # of the view probability
