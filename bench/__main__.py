@@ -62,7 +62,7 @@ def available() -> list[Implementation]:
 def participants(
     workload: Workload, implementations: Sequence[Implementation], quick: bool
 ) -> list[Implementation]:
-    """A quick run has no minute to spare for the slowest pair."""
+    """Return the implementations that take part; a quick run has no time for the slowest."""
     skipped = quick and workload.slow_rounds == 1
     return [item for item in implementations if not (item.slow and skipped)]
 
@@ -70,7 +70,7 @@ def participants(
 def speed(
     results: Results, implementations: Sequence[Implementation], options: argparse.Namespace
 ) -> list[str]:
-    """Fill in the speed of every workload asked for; returns what was wrong with the work."""
+    """Fill in the speed of every requested workload; return what was wrong with the work."""
     wrong = []
     for workload in plan.WORKLOADS:
         if options.only in (None, workload.code):
@@ -82,7 +82,7 @@ def speed(
 
 
 def memory(results: Results, implementations: Sequence[Implementation], quick: bool) -> None:
-    """Fill in the memory tables; a quick run looks at hustings and the plain loop alone."""
+    """Fill in the memory tables; a quick run measures hustings and the plain loop only."""
     kept = [
         item
         for item in implementations

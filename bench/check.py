@@ -1,4 +1,4 @@
-"""Did every implementation do the same work? Nothing is reported unless it did."""
+"""Checks that every implementation did the same work. Otherwise nothing is reported."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from bench.measure import Samples
 from bench.plan import HUSTINGS, PLAIN, TRACED, Workload
 from bench.run import Tally
 
-# How far two means may lie apart, in standard errors, and what is forgiven beyond that.
+# How far two means may be apart, in standard errors, and the tolerance beyond that.
 ERRORS_ALLOWED = 4.0
 SHARE_ALLOWED = 0.02
 
 
 def expected(workload: Workload) -> Tally | None:
-    """The exact outcome, where chance has no part in it."""
+    """Return the exact outcome, if chance has no part in it."""
     n = workload.n
     if workload.name == "ring":
         return Tally(sends=3 * n - 1, events=3 * n - 1, leader=n)

@@ -20,11 +20,11 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 class WorkerDied(Exception):
-    """An implementation's process ended without an answer; its own words are on stderr."""
+    """An implementation's process ended without an answer; its output is on stderr."""
 
 
 class Worker:
-    """The process of one implementation, and one question to it at a time."""
+    """The process of one implementation, which answers one question at a time."""
 
     def __init__(self, implementation: Implementation) -> None:
         self.implementation = implementation

@@ -1,7 +1,7 @@
 """The three workloads as state machines, written once for every callback-style peer.
 
 Law of this file: a member knows its loop only through the five methods of `Loop`. All callback
-peers run these very classes, so what is compared is engines, not ways to write a protocol.
+peers run these very classes, so the benchmark compares engines, not ways to write a protocol.
 A message is a plain tuple or int, the leanest thing a hand-written loop would use.
 """
 
@@ -38,8 +38,8 @@ class Loop(ABC):
     """What a callback peer must offer: sends, one timer per member, and a run to an instant."""
 
     def __init__(self, seed: int) -> None:
-        self.members: list[Any] = [None]  # by id; None stands for nobody, or for a dead member
-        self.armed: list[Any] = []  # by id: what marks the timer now running, 0 for none
+        self.members: list[Any] = [None]  # by id; None for a dead member, and at place 0
+        self.armed: list[Any] = []  # by id: the mark of the timer now running, 0 for none
         self.random = random.Random(seed).random
         self.sends = 0
         self.events = 0
@@ -159,7 +159,7 @@ class BullyMember:
 
 
 class SuppressionMember:
-    """Announces, or listens to somebody larger; a multicast carries its sender's id."""
+    """Announces, or listens to a larger member; a multicast carries its sender's id."""
 
     __slots__ = ("draw", "id", "leader", "loop")
 
@@ -173,8 +173,8 @@ class SuppressionMember:
         self.loop.arm(self.id, SUPPRESS_SPAN * self.draw())
 
     def on_message(self, sender: int) -> None:
-        # At or above the leader followed: it is heard again, or somebody better is. Nobody hears
-        # itself, so for a member that follows itself only strictly larger ids get here.
+        # At or above the leader that it follows: it hears the leader again, or a better member. No
+        # member hears itself, so if it follows itself only strictly larger ids get here.
         if sender >= self.leader:
             self.leader = sender
             self.loop.arm(self.id, LISTEN_TIMEOUT)
@@ -199,7 +199,7 @@ def started(make: Callable[[int], Loop], n: int, seed: int) -> Loop:
 
 
 def elect(loop: Loop) -> None:
-    """Let member 1 call an election and run until nothing is left to happen."""
+    """Let member 1 call an election and run until no event is left."""
     loop.members[1].call()
     loop.run(float("inf"))
 

@@ -11,7 +11,7 @@ from bench.plan import BIG_RING, HUSTINGS, Implementation, Workload
 
 
 class WrongWork(Exception):
-    """An implementation did something else than the workload asks."""
+    """An implementation did not do the work of the workload."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The yardstick: a heap of tuples and a loop, as one would write them by hand."""
+"""The yardstick: a heap of tuples and a loop, as a programmer would write them by hand."""
 
 from __future__ import annotations
 

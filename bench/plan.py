@@ -15,7 +15,7 @@ DSSIM = "DSSim callbacks"
 
 @dataclass(frozen=True, slots=True)
 class Implementation:
-    """A module, and what to append to the name of a workload to find its function there."""
+    """A module, and the suffix of a workload's name that gives its function there."""
 
     label: str
     module: str

@@ -25,7 +25,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A tally and what it took: seconds to build the group, seconds to play it to its end."""
+    """A tally and its times: seconds to build the group, seconds to play it to its end."""
 
     tally: Tally
     build_cpu: float

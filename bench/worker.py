@@ -24,7 +24,7 @@ WARM_UP_SIZE = 50
 
 
 def time_runs(module: ModuleType, function: str, n: int, seeds: list[int]) -> list[dict[str, Any]]:
-    """One run per seed, garbage of the one before collected while no watch runs."""
+    """Time one run per seed; garbage of the run before is collected while no watch runs."""
     play: Callable[[int, int], Run] = getattr(module, function)
     runs = []
     for seed in seeds:
@@ -89,7 +89,7 @@ def answer(module: ModuleType, request: dict[str, Any]) -> object:
 
 
 def main() -> None:
-    # Whatever an implementation prints must not get among the answers.
+    # The output of an implementation must not get among the answers.
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     module = importlib.import_module(sys.argv[1])

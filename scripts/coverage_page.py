@@ -1,7 +1,7 @@
 """The page docs/coverage.md: every section of the papers, and what shows that it is implemented.
 
-The rows stand in docs/coverage.toml. In which worlds a protocol runs is asked of the commands
-themselves, so the page cannot promise a world that refuses it.
+The rows are in docs/coverage.toml. The commands themselves say in which worlds a protocol runs, so
+the page cannot promise a world that refuses it.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class Row(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
     section: str
     reason: str = ""  # why nothing implements it
-    protocols: tuple[str, ...] = ()  # their worlds are asked of the code
-    by: tuple[str, ...] = ()  # modules, where no protocol stands for them
+    protocols: tuple[str, ...] = ()  # the code names their worlds
+    by: tuple[str, ...] = ()  # modules, where there is no protocol for them
     worlds: tuple[str, ...] = ()
     command: str = ""
     shows: str = ""  # what the command must print
@@ -80,7 +80,7 @@ def table(source: Path = SOURCE) -> Table:
 
 
 def run(command: str) -> Result:
-    """What a command of the page prints; what it writes is thrown away."""
+    """Return what a command of the page prints; files that it writes are deleted."""
     name, *arguments = shlex.split(command)
     assert name == "hustings", command
     with TemporaryDirectory() as place, chdir(place):
@@ -89,7 +89,7 @@ def run(command: str) -> Result:
 
 @cache
 def worlds_of(protocol: str) -> tuple[str, ...]:
-    """Where a protocol runs: found by trying."""
+    """Return where a protocol runs: found by trying."""
     tiny = "quorum --voters 3 --candidates 1 --ticks 1" if protocol == "quorum" else protocol
     answers = {
         "events": True,
@@ -102,7 +102,7 @@ def worlds_of(protocol: str) -> tuple[str, ...]:
 
 
 def faults(paper: Paper, row: Row) -> list[str]:
-    """What is wrong with a row, without running its command."""
+    """Return what is wrong with a row, without running its command."""
     where = f"{paper.key}, {row.section}"
     if row.reason:
         return [f"{where}: a reason, and yet something is there"] if row.command or row.by else []

@@ -1,4 +1,4 @@
-"""Committees against the first estimate of them: good leaders, who knows them, bits.
+"""Committees against the first estimate of them: good leaders, informed members, bits.
 
     python scripts/measure_committees.py 1000 10000
     python scripts/measure_committees.py 100000 --runs 8
@@ -31,7 +31,7 @@ PROFILES = ("lean", "tuned", "robust", "high-b", "single")
 
 Cell = tuple[int, str, float]  # members, profile, b
 
-# P(good leader): random corruption, the worst aware one, and who then knows the leader.
+# P(good leader): random corruption, the worst aware one, and the share that knows the leader.
 LINE: dict[Cell, tuple[float, float | None, float | None]] = {
     (1_000, "lean", 0.05): (0.88, 0.88, 1.0),
     (1_000, "lean", 0.1): (0.75, 0.29, 0.81),
@@ -87,7 +87,7 @@ GAMES_LINE: dict[Cell, tuple[float, float, float]] = {
     (1_000_000, "robust", 0.1): (0.11, 0.02, 0.005),
 }
 
-# Bits that a good member sends at b = .1: in the mean, and the most that one sends.
+# Bits that a good member sends at b = .1: the mean, and the maximum of one member.
 BITS: dict[tuple[int, str], tuple[float, float]] = {
     (1_000, "lean"): (1.5e6, 3.1e6),
     (1_000, "robust"): (7.2e6, 1.05e7),
@@ -113,7 +113,7 @@ class Played:
 
 
 def play(cell: Cell, adversary: str, runs: int, **settings: object) -> Played:
-    """This many runs."""
+    """Play this many runs."""
     n, profile, b = cell
     given = {"N": n, "profile": profile, "b": b, "adversary": adversary, **settings}
     found = play_large(CommitteeConfig.parse(given), n, SEED, 0, runs).metrics
@@ -125,7 +125,7 @@ def play(cell: Cell, adversary: str, runs: int, **settings: object) -> Played:
 
 
 def chance(value: Summary, line: float | None) -> str:
-    """A chance with its error and, behind it, the line."""
+    """Format a probability with its error and the line to beat."""
     error = value.stderr or 0.0
     shown = f"{value.mean:.3f} ± {error:.3f}" if error >= 0.0005 else f"{value.mean:.3f}"
     if line is None:
@@ -135,14 +135,14 @@ def chance(value: Summary, line: float | None) -> str:
 
 
 def cost(value: float, line: float | None) -> str:
-    """Bits and, behind them, the line."""
+    """Format bits and the line to beat."""
     if line is None:
         return f"{value:.2g}"
     return f"{value:.2g} ({line:.2g})" + (" above" if float(f"{value:.2g}") > line else "")
 
 
 def row(cell: Cell, runs: int, attacks: Sequence[str]) -> list[str]:
-    """One line of the first table."""
+    """Return one line of the first table."""
     n, profile, b = cell
     line = LINE.get(cell, (None, None, None))
     bits = BITS.get((n, profile), (None, None)) if b == 0.1 else (None, None)
@@ -160,7 +160,7 @@ def row(cell: Cell, runs: int, attacks: Sequence[str]) -> list[str]:
 
 
 def games(cell: Cell, runs: int) -> list[str]:
-    """One line of the second table."""
+    """Return one line of the second table."""
     n, profile, b = cell
     found = [play(cell, "random", runs, endgame=game).good for game in GAMES]
     pairs = zip(found, GAMES_LINE[cell], strict=True)
@@ -168,7 +168,7 @@ def games(cell: Cell, runs: int) -> list[str]:
 
 
 def show(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A table, line by line as it comes."""
+    """Print a table, each line as soon as it is ready."""
     for each in (columns, ["---"] * len(columns)):
         print(f"| {' | '.join(each)} |")
     for each in rows:
@@ -177,7 +177,7 @@ def show(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 
 def main() -> None:
-    """Both tables for the sizes asked for."""
+    """Print both tables for the sizes asked for."""
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("members", type=int, nargs="+", choices=RUNS)
     parser.add_argument("--runs", type=int, help="of each cell; default 200 down to 2 by size")

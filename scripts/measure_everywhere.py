@@ -1,4 +1,4 @@
-"""An experiment on Conjecture 1 of the paper on Byzantine committees, with numbers of one's own.
+"""An experiment on Conjecture 1 of the paper on Byzantine committees, with parameters of choice.
 
     python -m scripts.measure_everywhere 10000 100000 --attack blind
     python -m scripts.measure_everywhere 100000 --attack rushing --labels root --runs 10

@@ -1,4 +1,4 @@
-"""Gaps between real heartbeats on this machine, and what detectors make of them.
+"""Gaps between real heartbeats on this machine, and how detectors react to them.
 
     python scripts/measure_gaps.py record rest.json --period 0.016 --seconds 60 --watchers 2
     python scripts/measure_gaps.py record busy.json --period 0.016 --seconds 60 --busy 2
@@ -62,7 +62,7 @@ class Trace:
 
 
 class Ear(asyncio.DatagramProtocol):
-    """Writes down what comes."""
+    """Writes down each heartbeat that arrives."""
 
     def __init__(self, trace: Trace, clock: asyncio.AbstractEventLoop) -> None:
         self.trace = trace
@@ -124,7 +124,7 @@ def _sender(ports: Sequence[int], period: float, seconds: float, quick: bool) ->
 
 def _run(what: Coroutine[object, object, None], quick: bool) -> None:
     if quick:
-        # Only where it is asked for: it is not installed everywhere.
+        # Imported only on request: it is not installed everywhere.
         import_module("uvloop").run(what)
     else:
         asyncio.run(what)
@@ -140,7 +140,7 @@ def _work(seconds: float, niceness: int) -> None:
 def record(
     period: float, seconds: float, watchers: int, busy: int, niceness: int, quick: bool
 ) -> list[Trace]:
-    """One sender, some watchers, some that keep the processors busy."""
+    """Record one sender, some watchers, and some processes that keep the processors busy."""
     spawn = multiprocessing.get_context("fork")
     pipes, processes = [], []
     for _ in range(watchers):
@@ -169,7 +169,7 @@ USUAL = 0.0003  # how late a timer fires in a process that is not kept waiting
 
 
 class Bystander(Election):
-    """Elects nobody."""
+    """Elects no member."""
 
     def __init__(self) -> None:
         super().__init__(Config(), HighestId())
@@ -199,7 +199,7 @@ def stalls(trace: Trace) -> list[tuple[float, float]]:
 
 
 def replay(trace: Trace, config: AccrualConfig) -> Found:
-    """Drive one detector with what one watcher saw."""
+    """Drive one detector with one watcher's trace."""
     asleep = stalls(trace)
     starts = [start for start, _ in asleep]
 
@@ -223,7 +223,7 @@ def replay(trace: Trace, config: AccrualConfig) -> Found:
     for came, number, sent in trace.beats:
         while SILENCE in member.timers:
             at = fires(member.timers[SILENCE].deadline)
-            if at >= came:  # what has arrived is read before the timers fire
+            if at >= came:  # arrived messages are read before the timers fire
                 break
             member.clock = at
             member.fire(SILENCE)
@@ -293,7 +293,7 @@ def _replay(options: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """Read the command line and do it."""
+    """Read the command line and run the command."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
     commands = parser.add_subparsers(required=True)
     recording = commands.add_parser("record", help="write a trace of real heartbeats")

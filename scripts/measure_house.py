@@ -1,4 +1,4 @@
-"""How large the house is, and how far a reader walks through it.
+"""Sizes of the package's modules, and the files that a reader of one command meets.
 
     python -m scripts.measure_house                  # modules, functions, users
     python -m scripts.measure_house --src DIR/src    # the same of another checkout

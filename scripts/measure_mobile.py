@@ -37,7 +37,7 @@ from hustings.sim.scenarios import Scenario
 from hustings.testing.composed import compose_members
 
 EVERY = CATALOGUE
-# For use; the others are there to be studied, or to be seen failing.
+# For use; the others are for study, or show how they fail.
 USED = tuple(name for name in CATALOGUE if name not in (*BASELINES, *PRINTED))
 WAYS = ("alone", "composed", "preempt")
 DELAY = 0.05  # seconds: with it composed members have the defaults of `join`
@@ -58,7 +58,7 @@ class Case(NamedTuple):
     speed: str
 
     def experiment(self, asked: argparse.Namespace) -> Experiment:
-        """What is played."""
+        """Return the experiment to play."""
         kind, alone = find(self.protocol), self.way == "alone"
         detected = alone and not kind.assumptions.announces
         slow, dash, fast = self.speed.partition("-")
@@ -88,7 +88,7 @@ class Case(NamedTuple):
 
 
 def cases(asked: argparse.Namespace) -> Iterator[Case]:
-    """What was asked for, place by place."""
+    """Return the cases asked for, place by place."""
     for reach in asked.ranges:
         for speed in asked.speeds:
             for way in asked.ways:
@@ -97,7 +97,7 @@ def cases(asked: argparse.Namespace) -> Iterator[Case]:
 
 
 def shown(case: Case, report: Report, until: float) -> str:
-    """One line."""
+    """Format one line."""
     found = report.metrics
     verdicts = report.verdicts["components"]
     holds = verdicts[Verdict.HOLDS.value]
@@ -114,18 +114,18 @@ def shown(case: Case, report: Report, until: float) -> str:
 
 
 def number(value: Summary | None, digits: int, factor: float = 1.0) -> str:
-    """A mean over runs."""
+    """Format a mean over runs."""
     return "-" if value is None else f"{value.mean * factor:.{digits}f}"
 
 
 def delay(found: dict[str, Summary | None], cause: str) -> str:
-    """How long to one leader, and how often it did not come to that."""
+    """Format how long it took to one leader, and how often there was none."""
     took, missed = number(found[f"{cause}_delay"], 1), number(found[f"{cause}_unsettled"], 2)
     return f"{took} ({missed})"
 
 
 def options() -> argparse.ArgumentParser:
-    """What may be asked."""
+    """Return the command line's options."""
     parser = argparse.ArgumentParser(prog="measure_mobile", description=__doc__.partition("\n")[0])
     parser.add_argument("protocols", nargs="*", metavar="PROTOCOL", help="by default every one")
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))

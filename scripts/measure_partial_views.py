@@ -1,4 +1,4 @@
-"""How groups do whose members know a part of them: real members, a virtual clock or sockets.
+"""How groups work whose members know a part of them: real members, a virtual clock or sockets.
 
     python scripts/measure_partial_views.py 10 50 200 --views 4 log 2log --loss 0 0.1 --rest 60
     python scripts/measure_partial_views.py 50 --views log --sockets --rest 30
@@ -54,7 +54,7 @@ class Case(NamedTuple):
 
     @property
     def options(self) -> dict[str, Any]:
-        """What goes to `join`."""
+        """Return the options for `join`."""
         return {
             "protocol": "probabilistic",
             "multicast": self.multicast,
@@ -63,7 +63,7 @@ class Case(NamedTuple):
 
 
 class Row(NamedTuple):
-    """What was found."""
+    """The results of one case."""
 
     settled: float
     leaderships: int
@@ -75,12 +75,12 @@ class Row(NamedTuple):
 
 
 def sent(members: Sequence[Member]) -> int:
-    """How many messages these have sent."""
+    """Count the messages that these members have sent."""
     return sum(sum(each.node.traffic.sent.values()) for each in members)
 
 
 def virtual(case: Case) -> Row:
-    """On a virtual clock and a network in memory."""
+    """Run the case on a virtual clock and a network in memory."""
     with Group(
         seed=case.seed,
         loss=case.loss,
@@ -94,17 +94,17 @@ def virtual(case: Case) -> Row:
 
 
 class Virtual:
-    """A group on a virtual clock, as the story needs it."""
+    """A group on a virtual clock, as `story` needs it."""
 
     def __init__(self, group: Group) -> None:
         self._group = group
 
     def up(self) -> list[Member]:
-        """Who takes part."""
+        """Return the members that take part."""
         return [self._group.member(name) for name in self._group.up]
 
     async def end(self, member: Member) -> None:
-        """Its machine is gone."""
+        """End a member as if its machine had crashed."""
         self._group.inside.kill(member.name, machine=True)
 
 
@@ -115,11 +115,11 @@ class Real:
         self._members = members
 
     def up(self) -> list[Member]:
-        """Who takes part."""
+        """Return the members that take part."""
         return [each for each in self._members if not each.closed]
 
     async def end(self, member: Member) -> None:
-        """Its process is gone; its machine says so to those who ask."""
+        """End a member as if its process had crashed; its machine reports that to senders."""
         await member.kill()
 
 
@@ -137,20 +137,20 @@ async def opened(case: Case) -> AsyncIterator[Real]:
 
 
 async def on_sockets(case: Case) -> Row:
-    """The same on loopback; nothing is lost there but what is."""
+    """Run the case on loopback, with no loss but that of the sockets."""
     async with opened(case) as real:
         return await story(case, real)
 
 
 def agreed(members: Sequence[Member]) -> Member | None:
-    """The leader that all hold for it, itself too."""
+    """Return the leader that all members follow, itself too."""
     names = {None if each.leader is None else each.leader.name for each in members}
     leading = [each for each in members if each.is_leader]
     return leading[0] if len(names) == 1 and [each.name for each in leading] == [*names] else None
 
 
 class Watched:
-    """Looks at a group from time to time and counts who begins to lead."""
+    """Looks at a group from time to time and counts the members that begin to lead."""
 
     def __init__(self, group: Virtual | Real) -> None:
         self._group = group
@@ -159,7 +159,7 @@ class Watched:
         self.looks = self.split = 0
 
     def look(self) -> Member | None:
-        """Once."""
+        """Look once."""
         members = self._group.up()
         for each in members:
             if each.is_leader and (self.leaders or [""])[-1] != each.name:
@@ -180,7 +180,7 @@ class Watched:
         return found
 
     async def rest(self, seconds: float) -> None:
-        """Look on for so long."""
+        """Look from time to time for this long."""
         for _ in range(math.ceil(seconds / _LOOK)):
             await asyncio.sleep(_LOOK)
             self.look()
@@ -219,7 +219,7 @@ def view_of(text: str, members: int) -> int:
 
 
 def shown(case: Case, row: Row) -> str:
-    """One line."""
+    """Format one line."""
     cells = (
         f"{case.members}",
         f"{case.view}",

@@ -1,4 +1,4 @@
-"""What a probabilistic election costs in groups of growing size: messages, memory, time.
+"""The cost of a probabilistic election in groups of growing size: messages, memory, time.
 
     python scripts/measure_scale.py 1000 10000 50000 --runs 20
 
@@ -22,7 +22,7 @@ COLUMNS = ("members", "unicasts", "multicasts", "rounds", "bytes/member", "s/run
 
 
 def experiment_of(members: int, loss: float) -> Experiment:
-    """One election in a group of this many."""
+    """Return one election in a group of this many."""
     settings: dict[str, object] = {
         "N": members,
         "p_ucastl": loss,
@@ -34,7 +34,7 @@ def experiment_of(members: int, loss: float) -> Experiment:
 
 
 def bytes_per_member(experiment: Experiment) -> float:
-    """What one run holds at its end."""
+    """Measure what one run holds at its end."""
     tracemalloc.start()
     try:
         world = prepare(experiment, 0)
@@ -45,7 +45,7 @@ def bytes_per_member(experiment: Experiment) -> float:
 
 
 def row(members: int, loss: float, runs: int) -> list[str]:
-    """One line of the table."""
+    """Return one line of the table."""
     experiment = experiment_of(members, loss)
     began = time.process_time()
     found = [play(experiment, run).metrics for run in range(runs)]

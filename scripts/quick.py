@@ -1,4 +1,4 @@
-"""The tests that stand nearest to what has changed, for the inner loop.
+"""Run the tests nearest to a change, for the inner loop.
 
     python -m scripts.quick              # since the branch left main
     python -m scripts.quick HEAD~3       # since another commit
@@ -21,7 +21,7 @@ HOUSE = ("tests/test_house_rules.py", "tests/test_import_rules.py", "tests/test_
 
 
 def changed(base: str, root: Path = ROOT) -> list[str]:
-    """Files that differ from where this branch left `base`, new ones included."""
+    """List files that differ from where this branch left `base`, new ones included."""
 
     def git(*words: str) -> str:
         done = subprocess.run(
@@ -37,7 +37,7 @@ def changed(base: str, root: Path = ROOT) -> list[str]:
 
 
 def nearest(paths: Iterable[str], root: Path = ROOT) -> list[str]:
-    """What to run for these changes: folders and files of tests that exist."""
+    """Return existing folders and files of tests for these changes."""
     found: set[str] = set()
     for path in map(PurePosixPath, paths):
         if path.suffix != ".py":
@@ -52,7 +52,7 @@ def nearest(paths: Iterable[str], root: Path = ROOT) -> list[str]:
 
 
 def _of_test(path: PurePosixPath, root: Path) -> list[str]:
-    """A test runs by itself; what others share runs all of its folder, if that is quick."""
+    """A test runs by itself; a file that tests share runs its whole folder, if that is quick."""
     if path.name.startswith("test_"):
         return [str(path)] * (root / path).is_file()
     return [str(path.parent)] * (path.parts[1] == "unit" and (root / path.parent).is_dir())
@@ -70,7 +70,7 @@ def _of_module(rooms: list[str], stem: str, root: Path) -> list[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run them, and the rules of the house, which any change can break."""
+    """Run the nearest tests, and the house rules, which any change can break."""
     chosen = [*HOUSE, *nearest(changed(arguments[0] if arguments else "main"))]
     print("==", *chosen, flush=True)
     words = ("-q", "-x", "-n", "2", "--dist=worksteal", "--hypothesis-profile=ci")

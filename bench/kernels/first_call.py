@@ -1,4 +1,4 @@
-"""How long the first call takes in a process of its own, kernels being kept on disk.
+"""How long the first call takes in a process of its own, if kernels are kept on disk.
 
 `python -m bench.kernels.first_call le-s|probabilistic|nothing` prints seconds as JSON: numba's
 import, ours, the first call; wall and processor. `nothing` is a kernel that does nothing.
@@ -21,7 +21,7 @@ def mark() -> None:
 
 def main(name: str) -> None:
     mark()
-    numba = import_module("numba")  # imports are what is timed
+    numba = import_module("numba")  # imports are what this file times
     mark()
     if name == "nothing":
         kernel = import_module("bench.kernels.nothing")

@@ -70,14 +70,14 @@ class Results:
 
 
 def timed(play: Callable[[int], object], runs: int) -> Sample:
-    play(max(1, runs // 50))  # what ran before has left nothing of it in the caches
+    play(max(1, runs // 50))  # empty the caches of what ran before
     cpu, wall = time.process_time(), time.perf_counter()
     play(runs)
     return Sample((time.process_time() - cpu) / runs, (time.perf_counter() - wall) / runs)
 
 
 def check(in_c: Callable[[int], object] | None) -> None:
-    """Bit for bit with the C twin; in all that the NumPy version tells with that one."""
+    """Compare bit for bit with the C twin, and with the NumPy version in all that it returns."""
     expected = rows_of(300)
     if in_c is not None and not np.array_equal(expected, np.asarray(in_c(300))):
         raise WrongWork("the C twin's rows are not those of our kernel")
@@ -92,7 +92,7 @@ def check(in_c: Callable[[int], object] | None) -> None:
 
 
 def speed(results: Results) -> None:
-    """All contenders, round by round; a kernel's first call is behind it when it is timed."""
+    """Time all contenders, round by round, each after its kernel's first call."""
     effort = results.effort
     in_c = twin.build()
     results.compiler = twin.version()
@@ -125,7 +125,7 @@ def turned(items: list[T], by: int) -> list[T]:
 
 
 def memory(results: Results) -> None:
-    """What one run of this many members has allocated at its most."""
+    """Measure the peak allocation of one run with this many members."""
     games: dict[tuple[str, int], Callable[[], object]] = {
         ("le-s", members): partial(announce.play, replace(GROUP, members=members), SEED, 0, 1)
         for members in SIZES
@@ -146,7 +146,7 @@ def memory(results: Results) -> None:
 
 
 def first_calls(results: Results) -> None:
-    """New processes, one kind after the other; the kernels are on disk by now."""
+    """Time new processes, one kind after the other; the kernels are on disk by now."""
     for turn in range(results.effort.processes + 1):
         for name in FIRST_CALLS:
             done = subprocess.run(
@@ -156,5 +156,5 @@ def first_calls(results: Results) -> None:
                 check=True,
                 cwd=ROOT,
             )
-            if turn:  # the first of each only sees to it that all is on disk
+            if turn:  # the first of each only makes sure that all is on disk
                 results.first.setdefault(name, []).append(json.loads(done.stdout))

@@ -1,4 +1,4 @@
-"""A compiled function that does nothing: what numba itself takes for a first call."""
+"""A compiled function that does nothing: the time that numba itself takes for a first call."""
 
 from __future__ import annotations
 

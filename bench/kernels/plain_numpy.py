@@ -25,7 +25,7 @@ def words(key: np.uint64, indices: Words) -> Words:
 
 
 def branch(key: np.uint64, index: int) -> np.uint64:
-    """In whole numbers of Python's own: an array of one would take longer."""
+    """Branch a key with Python's own whole numbers: an array of one would take longer."""
     inner = mix((int(key) + (index + 1) * int(STEP)) & ALL)
     return np.uint64(mix(inner ^ int(BRANCH)))
 
@@ -37,7 +37,7 @@ def mix(x: int) -> int:
 
 
 def heard_by(key: np.uint64, members: Words, bar: np.uint64) -> NDArray[np.bool_]:
-    """Who of these members receives the message."""
+    """Return which of these members receive the message."""
     return (words(key, members) >> np.uint64(11)) >= bar
 
 

@@ -91,7 +91,7 @@ def threads_table(results: Results) -> str:
 
 
 def memory_table(results: Results) -> str:
-    """Of probabilistic elections the room is the same for any N."""
+    """Return the memory table; probabilistic elections need the same memory for any N."""
     rows = [
         [
             name,

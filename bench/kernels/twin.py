@@ -1,4 +1,4 @@
-"""le-s in C, built where there is a compiler: the same runs, row for row, as our kernel's."""
+"""le-s in C, built where there is a compiler: the same runs as our kernel's, row for row."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def compiler() -> str | None:
 
 
 def version() -> str:
-    """What the compiler calls itself."""
+    """Return the version that the compiler prints."""
     name = compiler()
     if name is None:
         return "no C compiler"

@@ -1,4 +1,4 @@
-"""What is played: le-s to convergence, and probabilistic elections."""
+"""The workloads: le-s to convergence, and probabilistic elections."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Rows = NDArray[np.float64]
 
 SEED = 1
 GROUP = AnnounceParameters(protocol="le-s", members=500, loss_model="uncorrelated", loss=0.4)
-RUNS = 10_000  # of which the times are told
+RUNS = 10_000  # reported times are per this many
 
 
 def ballot(members: int, loss: float) -> ProbabilisticParameters:
@@ -43,7 +43,7 @@ BALLOTS = {
 
 
 def rows_of(runs: int) -> Rows:
-    """What our kernel writes, before anything is made of it."""
+    """Return the raw output of our kernel."""
     rows = np.zeros((runs, COLUMNS))
     announce.play_race(GROUP, SEED, 0, rows)
     return rows
@@ -68,7 +68,7 @@ def elect(group: ProbabilisticParameters, runs: int) -> None:
 
 
 def by_events(runs: int) -> list[float]:
-    """The real protocol, message by message; how many rounds each run took."""
+    """Play the real protocol, message by message; return how many rounds each run took."""
     kind = find(GROUP.protocol)
     settings = kind.Settings.parse({"delta": GROUP.delay, "T_L": inf})
     loss = parse_loss(GROUP.loss_model, GROUP.loss)

@@ -1,4 +1,4 @@
-"""Groups that nothing happens to: how often do they change their leader all the same?"""
+"""Undisturbed groups: how often do they still change their leader?"""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Calm:
     minutes: float
     leaders: int
     words: int
-    stalls: int  # of the machine itself
+    stalls: int  # stalls of the machine itself
     longest_ms: float
 
 

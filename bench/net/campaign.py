@@ -1,4 +1,4 @@
-"""What a run consists of: each phase fills in its part of the results."""
+"""The phases of a run: each fills in its part of the results."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Effort:
     """How much of everything a run does."""
 
     rounds: int
-    kills: int  # a round, of each contender at each size; as many pauses
-    hand_overs: int  # a round; as many resignations
+    kills: int  # per round, of each contender at each size; equally many pauses
+    hand_overs: int  # per round; equally many resignations
     rest_s: float
     minutes: float  # without a disturbance, at rest; half of it, with busy cores
     resources_s: float
@@ -39,7 +39,7 @@ class Effort:
 
 FULL = Effort(3, 5, 4, 4.0, 1.0, 15.0, 3)
 QUICK = Effort(1, 1, 1, 2.0, 0.1, 3.0, 1)
-SLOW_ROUNDS = 1  # in which contenders that need long pauses take part, and little is done to them
+SLOW_ROUNDS = 1  # rounds for contenders that need long pauses, with few disturbances
 SLOW_EFFORT = Effort(1, 2, 1, 4.0, 0.0, 0.0, 0)
 
 
@@ -58,7 +58,7 @@ class Results:
 
 
 def round_trips(results: Results, contender: Contender) -> None:
-    """In the network that a group would have, before there is one."""
+    """Measure round trips in a network like a group's, before there is a group."""
     with Group(contender, 3) as group:
         results.own_network = results.own_network and group.own_network
         taken = group.ask("round trips", count=ROUND_TRIPS)
@@ -66,7 +66,7 @@ def round_trips(results: Results, contender: Contender) -> None:
 
 
 def visit(samples: Samples, contender: Contender, n: int, effort: Effort) -> None:
-    """One group of one contender, from its start through everything that is done to it."""
+    """Run one group of one contender, from its start through all disturbances."""
     draw = random.Random(n)
     with Group(contender, n) as group:
         samples.elect.append(measures.elect(group))
@@ -125,7 +125,7 @@ def flat(results: Results, contenders: Sequence[Contender], sizes: Sequence[int]
 def undisturbed(results: Results, contenders: Sequence[Contender]) -> None:
     for busy, contender in itertools.product((False, True), contenders):
         try:
-            # What is asked is how long we keep a leader; of the peer a look suffices.
+            # The question is how long we keep a leader; a short look at the peer is enough.
             whole = results.effort.minutes
             minutes = whole if contender.module == OURS else min(whole, PEER_MINUTES)
             span = minutes / 2 if busy else minutes
@@ -136,7 +136,7 @@ def undisturbed(results: Results, contenders: Sequence[Contender]) -> None:
 
 
 def compiled() -> None:
-    """As an installation leaves them: who compiles at each start keeps what that took."""
+    """Compile, as an installation does: a member that compiles at each start keeps the cost."""
     for name in PACKAGES:
         found = importlib.util.find_spec(name)
         for place in (found and found.submodule_search_locations) or ():
@@ -159,7 +159,7 @@ def resources(results: Results, contenders: Sequence[Contender]) -> None:
 
 
 def thousand(results: Results, contender: Contender) -> None:
-    """Many members in few processes elect, and lose the leader's process with all in it."""
+    """Let many members in few processes elect, and lose the process of the leader."""
     share = THOUSAND // PROCESSES
     for _ in range(results.effort.thousands):
         say(f"{THOUSAND:,} members in {PROCESSES} processes: {contender.label}")

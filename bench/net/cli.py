@@ -94,7 +94,7 @@ def wanted(options: argparse.Namespace) -> Sequence[str]:
 
 
 def look(options: argparse.Namespace, effort: Effort) -> None:
-    """Tables on standard output, and nothing kept."""
+    """Print tables on standard output, and keep nothing."""
     results = Results(effort, options.members)
     for phase in wanted(options):
         measure(phase, options, results)
@@ -104,7 +104,7 @@ def look(options: argparse.Namespace, effort: Effort) -> None:
 
 
 def record(options: argparse.Namespace, effort: Effort) -> None:
-    """Each phase is kept when it is over, and the report written from all that are kept."""
+    """Keep each phase when it is over, and write the report from all kept phases."""
     for phase in wanted(options):
         results = Results(effort, options.members)
         measure(phase, options, results)

@@ -1,4 +1,4 @@
-"""Who is measured: hustings and PySyncObj, each at given packets per second and member."""
+"""The contenders: hustings and PySyncObj, each at given packets per second and member."""
 
 from __future__ import annotations
 
@@ -90,10 +90,10 @@ def bully(
 ) -> dict[str, Any]:
     """The bully by beat: the leader's heartbeats to its heir are most of the packets.
 
-    Two more a second and member are gossip, and about one and a half the comparing of notes. The
-    worst lateness counts half after six seconds, whatever the period. A member that was paused
-    itself distrusts its own timing half as much after 0.15 s: who is next has often been that,
-    here.
+    Two more per second and member are gossip, and about one and a half are the comparison of views.
+    The worst lateness counts half after six seconds, for any period. A member that was paused
+    itself distrusts its own timing half as much after 0.15 s: in this benchmark it has often been
+    the next leader.
     """
     detector = {
         "T": others_s,
@@ -131,7 +131,7 @@ AT = {
         by_size={
             3: bully(0.2, 0.006, 0.011, 0.005, 2.5),
             9: bully(0.1, 0.003, 0.01, 0.01, 2.5),
-            # Twenty-five processes on two cores take 10 ms and more to have their turns.
+            # Twenty-five processes on two cores take 10 ms and more until each has run.
             25: bully(0.1, 0.003, 0.007, 0.02, 2.5),
         },
         budget=60,
@@ -142,10 +142,10 @@ FLAT = (
     hustings("probabilistic", None, protocol="probabilistic"),
 )
 FLAT_SIZES = (3, 9, 25, 200)
-# As a user finds them, who sets nothing.
+# The defaults, for a user that sets nothing.
 AS_THEY_COME = (
     hustings("le-s, default settings", None, protocol="le-s"),
     hustings("bully, default settings", None, protocol="bully"),
 )
-# A thousand members share two cores: whatever each does at rest must be rare.
+# A thousand members share two cores: each must act rarely at rest.
 MANY = hustings("le-s", None, settle_s=3.0, protocol="le-s", settings={"delta": 0.5})

@@ -31,11 +31,11 @@ STEP_S = 0.02
 
 
 class GroupFailed(Exception):
-    """The group did not get where a measurement needs it; the sentence says which and why."""
+    """The group did not get where a measurement needs it; the sentence gives group and reason."""
 
 
 def free_port(count: int) -> int:
-    """The first of `count` ports in a row that nobody has; only needed in a shared network."""
+    """Return the first of `count` free ports in a row; only needed in a shared network."""
     for _ in range(100):
         first = random.randrange(20_000, 31_000)
         try:
@@ -50,7 +50,7 @@ def free_port(count: int) -> int:
 
 
 def last_words(log: IO[bytes]) -> list[str]:
-    """How much was written on standard error, and how it ended."""
+    """Return the size of the standard error output, and its end."""
     size = log.seek(0, os.SEEK_END)
     if not size:
         return []
@@ -61,7 +61,7 @@ def last_words(log: IO[bytes]) -> list[str]:
 
 
 class Group:
-    """N members of one contender; `with` it, so that nothing outlives the measurement."""
+    """N members of one contender; used in `with`, so that no process outlives the measurement."""
 
     def __init__(
         self, contender: Contender, n: int, *, per_process: int = 1, separate: bool = False
@@ -75,7 +75,7 @@ class Group:
         self.paused: list[int] = []
         self.timeline = Timeline()
         self.rest = b""
-        self.errors: list[str] = []  # what its processes wrote on standard error; known at the end
+        self.errors: list[str] = []  # standard error of its processes; known at the end
 
     def __enter__(self) -> Group:
         self.reading, reports = os.pipe()
@@ -183,7 +183,7 @@ class Group:
         return range(first, min(first + self.per_process, self.n))
 
     def live(self) -> list[int]:
-        """Members of the processes that are there and not paused."""
+        """Return the members of the processes that run and are not paused."""
         return [
             member
             for process in sorted(self.pids)
@@ -192,7 +192,7 @@ class Group:
         ]
 
     def pump(self, seconds: float) -> bool:
-        """Take in what members report, for so long at most; true if anything came."""
+        """Read members' reports, for this long at most; True if any came."""
         ready, _, _ = select.select([self.reading], [], [], seconds)
         if not ready:
             return False
@@ -202,7 +202,7 @@ class Group:
         return bool(records)
 
     def watch(self, seconds: float) -> None:
-        """Let time pass, taking in reports."""
+        """Let time pass and read reports."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
             self.pump(left)

@@ -1,4 +1,4 @@
-"""What was measured last, by phase: the samples behind the tables, so that one can be repeated.
+"""The latest measurements by phase: the samples behind the tables, so a phase can be repeated.
 
 A whole run takes about an hour, and a disturbed phase of it should not cost the others.
 """
@@ -72,14 +72,14 @@ def _split(row: Mapping[str, Any]) -> tuple[tuple[str, int], dict[str, Any]]:
 
 
 def keep(phase: str, on: str, results: Results, path: Path = MEASURED) -> None:
-    """Put the results of one phase, measured `on` a day, in the place of its last ones."""
+    """Replace a phase's last results by these, measured `on` a day."""
     data = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     data[phase] = {"on": on, **plain(results)}
     path.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
 
 
 def kept(path: Path = MEASURED) -> tuple[Results | None, dict[str, str]]:
-    """Everything that is kept as one, and the day of each phase."""
+    """Return all kept results as one, and the day of each phase."""
     if not path.exists():
         return None, {}
     data = json.loads(path.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""The measurements on one group: each leaves it whole, with all members agreeing on a leader."""
+"""The measurements on one group: each leaves all members in agreement on a leader."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from bench.net.group import Group, GroupFailed
 from bench.net.timeline import called, changes
 
 PATIENCE_S = 30.0
-STEADY_S = 0.3  # an agreement counts once nobody changed their mind for so long
+STEADY_S = 0.3  # an agreement counts after this long without a change
 PACE_S = 0.5  # between two transfers
 
 
 @dataclass(slots=True)
 class Samples:
-    """Milliseconds of what one contender did at one size, and what it failed to do."""
+    """Milliseconds of what one contender did at one size, and its failures."""
 
     kill: list[float] = field(default_factory=list)
     pause: list[float] = field(default_factory=list)
@@ -36,7 +36,7 @@ def milliseconds(begin_ns: int, end_ns: int) -> float:
 
 
 def settled(group: Group, seconds: float | None = None) -> int:
-    """All members of the group follow the leader returned, and have done so for a while."""
+    """Wait until all members follow one leader steadily, and return it."""
     steady_s = group.contender.settle_s if seconds is None else seconds
     return group.agreed(PATIENCE_S, steady_s).leader
 

@@ -18,7 +18,7 @@ SEEDS = 3
 
 
 def prepare() -> None:
-    """Nothing: what every member needs is imported with this module, before they are forked."""
+    """Do nothing: this module's import loads what members need, before they are forked."""
 
 
 def run(plan: dict[str, Any], members: Sequence[int], reports: int, commands: int) -> None:
@@ -31,19 +31,19 @@ def name_of(member: int) -> str:
 
 @lru_cache(maxsize=1)
 def numbers(n: int) -> dict[int, int]:
-    """Members by id; the name of one may not be known yet where its id is."""
+    """Number members by id; a member's name may not be known yet where its id is."""
     return {member_id(name_of(each)): each for each in range(n)}
 
 
 def seeds(plan: dict[str, Any], member: int) -> list[str]:
-    """The first member of each of the first processes, oneself aside."""
+    """Return the first member of each of the first processes, without this one."""
     share, n = plan["per_process"], plan["n"]
     firsts = [first for first in range(0, n, share) if first != member]
     return [f"127.0.0.1:{plan['port'] + first}" for first in firsts[:SEEDS]]
 
 
 class Seat:
-    """One member, what it reports and what it is told."""
+    """One member, with its reports and its commands."""
 
     def __init__(self, plan: dict[str, Any], number: int, reports: int) -> None:
         self.reporter = Reporter(reports, number)

@@ -1,8 +1,8 @@
 """`python -m bench.net.nursery`: the parent of a group's processes, in the group's own network.
 
-It reads one JSON request a line and answers with one line. Members are forked from it, so that two
-hundred of them start in seconds, or started anew as interpreters of their own where their memory
-is of interest. When its input ends, it kills its children and ends.
+It reads one JSON request per line and answers with one line. It forks members, so two hundred of
+them start in seconds. Where memory is measured, it starts them as interpreters of their own. When
+its input ends, it kills its children and ends.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Nursery:
                 self.run(process, reading)
                 code = 0
             except Exception:
-                # Hooks of a forked child are not to be trusted with it: print, and be gone.
+                # A forked child must not run inherited hooks: print, and exit.
                 sys.excepthook(*sys.exc_info())
             finally:
                 os._exit(code)
@@ -70,7 +70,7 @@ class Nursery:
         self.module.run(self.plan, members, self.plan["reports"], commands)
 
     def drop(self, process: int) -> None:
-        """Reap what was killed, and close what led to it."""
+        """Reap a killed process, and close its pipes."""
         pid = self.children.pop(process, None)
         if pid is not None:
             os.kill(pid, signal.SIGKILL)
@@ -104,7 +104,7 @@ def main() -> None:
     spaces.die_with_parent(plan["driver"])
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     nursery = Nursery(plan)
-    spaces.hurry(True)  # members that are up must not keep others from being started
+    spaces.hurry(True)  # running members must not delay the start of others
     print(json.dumps({"own": nursery.own}), flush=True)
     try:
         for line in sys.stdin:

@@ -13,7 +13,7 @@ from bench.net.records import NOBODY, Kind, Reporter
 
 
 def prepare() -> None:
-    """Nothing: what every member needs is imported with this module, before they are forked."""
+    """Do nothing: this module's import loads what members need, before they are forked."""
 
 
 def run(plan: dict[str, Any], members: Sequence[int], reports: int, commands: int) -> None:

@@ -51,7 +51,7 @@ class Reporter:
         self.leader = NOBODY
 
     def follow(self, leader: int) -> None:
-        """Report the leader if it is another than before."""
+        """Report the leader if it has changed."""
         if leader != self.leader:
             self.leader = leader
             self.say(Kind.LEADER, leader)

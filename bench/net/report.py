@@ -19,7 +19,7 @@ TRIPS, SCHEDULING_MS = 3, 2.0
 FLATNESS = 1.25  # the most packets at any size over the fewest
 MEGABYTES, CPU_S = 25.0, 0.3
 THOUSAND_MS = 5_000.0
-OVER = 1.05  # so much over its budget is "about" 20 or 60
+OVER = 1.05  # up to this factor over its budget still counts as "about" 20 or 60
 
 PREAMBLE = (
     "Written by `python -m bench net` (part of `make bench`); do not edit.",

@@ -1,7 +1,7 @@
 """The round trip of a datagram between two processes on loopback, each with an event loop.
 
-That is what members have, too: two wake-ups of a loop that was asleep, and four system calls. So
-between two round trips both are given the time to fall asleep.
+Members have the same cost: two wake-ups of a loop that was asleep, and four system calls. So both
+get the time to fall asleep between two round trips.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Address = tuple[str, int]
 
 class Echo(asyncio.DatagramProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # What asyncio makes is one, but not by inheritance.
+        # What asyncio makes is a transport, but not by inheritance.
         self.transport = cast(asyncio.DatagramTransport, transport)
 
     def datagram_received(self, data: bytes, addr: Address) -> None:

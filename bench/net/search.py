@@ -1,12 +1,12 @@
 """`python -m bench net --search`: PySyncObj's quickest steady settings within a packet budget.
 
-Two kinds of settings are tried. With a tick finer than the beat, the beat is appendEntriesPeriod,
-and the least timeout is three times that, as its rules ask. With a tick as long as the beat, the
-beat is the tick's and appendEntriesPeriod half of it, which gets by those rules with a least
-timeout of about two beats. In both the beat is fitted so that the group at rest just keeps the
-budget, and the spread of the timeouts is varied. The best by median of kill -9 to agreement, among
-those that keep the budget and do not change their leader at rest, goes into tight.json, which names
-it, its numbers and all that was tried.
+It tries two kinds of settings. With a tick finer than the beat, the beat is appendEntriesPeriod,
+and the least timeout is three times that, as PySyncObj's rules ask. With a tick as long as the
+beat, the beat is the tick's and appendEntriesPeriod is half of it, which satisfies those rules with
+a least timeout of about two beats. In both the beat is fitted so that the group at rest just keeps
+the budget, and the spread of the timeouts is varied. Candidates must keep the budget and keep their
+leader at rest. The best of them by median of kill -9 to agreement goes into tight.json, with its
+numbers and all settings that were tried.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from bench.net.group import Group, GroupFailed
 FINE, COARSE = 3.02, 2.1  # least timeouts in beats
 SPREADS = (0.5, 1.5, 4.0)  # in beats
 TICKS_S = (0.003, 0.01, None)  # none: as long as the beat
-OVER = 1.05  # "about" 20 or 60: so much over the budget is let pass
+OVER = 1.05  # "about" 20 or 60: up to this factor over the budget is accepted
 FIRST_KILLS, FINAL_KILLS = 3, 9
 FINALISTS = 3
 REST_S = 3.0
@@ -50,7 +50,7 @@ class Trial:
 
 
 def first_period(n: int, budget: int) -> float:
-    """Where to begin: a heartbeat costs each follower two packets, or three with a bare ACK."""
+    """Return the first period to try: a heartbeat costs two packets, or three with a bare ACK."""
     with_ack = 3 * (n - 1) / n / budget
     without = 2 * (n - 1) / n / budget
     return without if without < DELAYED_ACK_S else with_ack
@@ -63,7 +63,7 @@ def contender(settings: dict[str, float]) -> Contender:
 def settings_of(
     beat_s: float, tick_s: float | None, spread: float, patient: bool = False
 ) -> dict[str, float]:
-    """Settings by beat; patient ones never suspect anybody while packets are counted."""
+    """Return settings by beat; patient ones suspect no member while packets are counted."""
     if tick_s is None:
         least = 20 if patient else COARSE
         return tight_settings(beat_s / 2, least * beat_s, spread * beat_s, beat_s)

@@ -1,8 +1,9 @@
-"""A witness of the machine's own stalls, in which nobody on a core could have been punctual.
+"""A witness of the machine's own stalls, in which no process on a core could be punctual.
 
-One process for each core, pinned to it and before all others where that is allowed (SCHED_FIFO),
-sleeps a millisecond again and again and writes down when it overslept. What it misses, an ordinary
-process on that core has missed as well: it shows how much of a group's unrest is the machine's.
+One process for each core, pinned to it and before all others if permitted (SCHED_FIFO), sleeps a
+millisecond again and again and writes down when it overslept. An ordinary process on that core has
+been delayed at least as long. So the stalls show how much of a group's unrest comes from the
+machine.
 
 `python -m bench.net.stalls CORE PARENT SECONDS` is one of them.
 """
@@ -26,7 +27,7 @@ WORTH_S = 0.010  # of oversleeping is a stall
 
 @dataclass(slots=True)
 class Stalls:
-    """How long each lasted, in ms."""
+    """How long each stall lasted, in ms."""
 
     ms: list[float] = field(default_factory=list)
 
@@ -37,7 +38,7 @@ class Stalls:
 
 @contextmanager
 def witness(seconds: float) -> Iterator[Stalls]:
-    """What was seen is there when the block has ended; nobody looks for longer than `seconds`."""
+    """Collect stalls, at most `seconds` long; they are there when the block has ended."""
     found = Stalls()
     cores = sorted(os.sched_getaffinity(0))
     words = [sys.executable, "-m", "bench.net.stalls"]

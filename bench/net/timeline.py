@@ -1,4 +1,4 @@
-"""What the records of a group say: who follows whom, since when, and how often that changed."""
+"""What the records of a group say: which leader members follow, since when, how many changes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Agreement:
 
 @dataclass(slots=True)
 class Timeline:
-    """The latest word of every member, and all words before it."""
+    """The latest record of every member, and all records before it."""
 
     records: list[Record] = field(default_factory=list)
     leaders: dict[int, int] = field(default_factory=dict)
@@ -32,12 +32,12 @@ class Timeline:
                 self.since[record.member] = record.at_ns
 
     def forget(self, member: int) -> None:
-        """The member is gone: what it said no longer counts, nor does a later one's silence."""
+        """Drop a member that is gone: neither its records nor later silence counts."""
         self.leaders.pop(member, None)
         self.since.pop(member, None)
 
     def agreement(self, live: Sequence[int]) -> Agreement | None:
-        """The leader, itself alive, whom all of `live` follow; none if they differ."""
+        """Return the leader, itself alive, that all of `live` follow; None if they differ."""
         named = {self.leaders.get(member, NOBODY) for member in live}
         if len(named) != 1:
             return None
@@ -49,7 +49,7 @@ class Timeline:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What changed in a stretch of time in which nothing should have."""
+    """Changes in a stretch of time in which there should be none."""
 
     leaders: int  # times a member took up leading
     words: int  # times any member's idea of the leader changed

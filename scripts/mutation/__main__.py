@@ -27,7 +27,7 @@ HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 REASONS = HERE / "reasons"
 PAGE = Path("tests/MUTANTS.md")
-HANGS = 30  # seconds after which a test has failed
+HANGS = 30  # seconds after which a test counts as failed
 FEWEST = 8  # mutants of a module that are tried at least
 
 
@@ -36,7 +36,7 @@ def main() -> int:
     plan = tomllib.loads((HERE / "plan.toml").read_text())
     asked = _asked(plan)
     for name in () if asked.page else asked.parts or plan:
-        # A process each: what one part has loaded is not there for the next.
+        # One process for each: modules that one part has loaded must not be loaded for the next.
         work = get_context("fork").Process(target=_one, args=(name, plan[name], asked))
         work.start()
         work.join()
@@ -66,7 +66,7 @@ def _result(part: str) -> Part | None:
 
 
 def _reasons() -> dict[str, str]:
-    """Why each mutant that survived is left alive, by its key."""
+    """Return why each surviving mutant may stay, by its key."""
     found: dict[str, str] = {}
     for path in sorted(REASONS.glob("*.toml")):
         found |= tomllib.loads(path.read_text())
@@ -141,7 +141,7 @@ def _part(
 
 
 def _drawn(there: list[Mutant], share: float, seed: int) -> list[Mutant]:
-    """By lot over their keys, so that most of a sample stays when the code changes."""
+    """Draw mutants by their keys, so that most of a sample stays when the code changes."""
     count = min(len(there), max(FEWEST, round(share * len(there))))
     lots = sorted(there, key=lambda each: hashlib.sha256(f"{seed} {each.key}".encode()).digest())
     chosen = {each.key for each in lots[:count]}
@@ -149,7 +149,7 @@ def _drawn(there: list[Mutant], share: float, seed: int) -> list[Mutant]:
 
 
 def _digest(plan: dict[str, list[str]]) -> str:
-    """Of the code: comments, docstrings and the words of messages may change meanwhile."""
+    """Digest the code: comments, docstrings and message texts may change meanwhile."""
     paths = sorted(path for pattern in plan["modules"] for path in glob.glob(pattern))
     text = "".join(_wordless(Path(path).read_text()) for path in paths)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -50,17 +50,17 @@ class Mutant:
     line: int
     before: str
     after: str
-    tree: ast.Module = field(repr=False)  # of the module as it is
+    tree: ast.Module = field(repr=False)  # of the unchanged module
     node: ast.AST = field(repr=False)
     changed: ast.AST = field(repr=False)
 
     def planted(self) -> ast.Module:
-        """The module's tree with the bug in it."""
+        """Return the module's tree with the bug in it."""
         return _replaced(self.tree, self.node, self.changed)
 
     @property
     def key(self) -> str:
-        """What names it as long as its function is not changed there."""
+        """Return a name that stays the same until the function changes there."""
         return f"{self.path} {self.function}: {self.before} -> {self.after}"
 
 
@@ -76,7 +76,7 @@ def mutants_of(path: str, source: str) -> list[Mutant]:
 
 
 def _distinct(found: list[Mutant]) -> list[Mutant]:
-    """The same change twice in one function is told apart by its number."""
+    """Number equal changes in one function, so that their keys differ."""
     seen: dict[str, int] = {}
     distinct = []
     for each in found:
@@ -106,7 +106,7 @@ def _body(function: Function) -> Iterator[ast.AST]:
 
 
 def _walk(node: ast.AST) -> Iterator[ast.AST]:
-    """Every node but annotations, texts and what an `assert` says."""
+    """Yield every node except annotations, texts and the messages of `assert`."""
     yield node
     for name, value in ast.iter_fields(node):
         if name in ("annotation", "returns", "decorator_list") or isinstance(node, ast.JoinedStr):
@@ -125,7 +125,7 @@ def _is_text(node: ast.AST) -> bool:
 
 
 def _changes(node: ast.AST) -> Iterator[ast.AST]:
-    """What a node may be replaced by."""
+    """Yield the replacements of a node."""
     match node:
         case ast.Compare(ops=[operator]) if type(operator) in _COMPARE:
             yield _with(node, ops=[_COMPARE[type(operator)]()])
@@ -201,7 +201,7 @@ def _mutant(path: str, name: str, tree: ast.Module, node: ast.AST, after: ast.AS
 
 
 def _shown(node: ast.AST) -> str:
-    """The changed piece of code, or its head, on one line."""
+    """Return the changed piece of code, or its head, on one line."""
     if isinstance(node, ast.If | ast.While):
         word = "if" if isinstance(node, ast.If) else "while"
         text = f"{word} {ast.unparse(node.test)}:"
@@ -212,7 +212,7 @@ def _shown(node: ast.AST) -> str:
 
 
 def _replaced(tree: ast.Module, node: ast.AST, after: ast.AST) -> ast.Module:
-    """A tree in which one node is another, all above it is new, and all else is shared."""
+    """Return a tree with one node replaced; nodes above it are new, the others are shared."""
     above = _path_to(tree, node)
     assert above is not None
     copies = {id(each): copy.copy(each) for each in above}
@@ -230,7 +230,7 @@ def _replaced(tree: ast.Module, node: ast.AST, after: ast.AST) -> ast.Module:
 
 
 def _path_to(root: ast.AST, node: ast.AST) -> list[ast.AST] | None:
-    """All nodes above a node, the root first."""
+    """Return all nodes above a node, the root first."""
     if root is node:
         return []
     for child in ast.iter_child_nodes(root):

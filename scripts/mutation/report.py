@@ -1,4 +1,4 @@
-"""What came of the mutants, as a page."""
+"""The results of the mutants, as a page."""
 
 from __future__ import annotations
 
@@ -38,28 +38,28 @@ class Part:
 
     @property
     def score(self) -> float:
-        """The share that was noticed."""
+        """The share of mutants that tests noticed."""
         return self.killed / self.tried if self.tried else 1.0
 
     def command(self, name: str) -> str:
-        """What tries the same mutants again."""
+        """Return the command that tries the same mutants again."""
         share = "" if self.share == 1 else f" SHARE={self.share:g}"
         return f"make mutants PARTS={name}{share}" + (
             "" if self.seed == 1 else f" SEED={self.seed}"
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values only."""
+        """Return plain values only."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, told: Mapping[str, Any]) -> Part:
-        """The other way round."""
+        """Make a part from plain values."""
         return cls(**told)
 
 
 def page(parts: Mapping[str, Part], reasons: Mapping[str, str], older: Collection[str] = ()) -> str:
-    """The whole page; the code of the `older` parts has changed since they were tried."""
+    """Return the whole page; the code of the `older` parts has changed since their trial."""
     rows = [
         f"| {name}{' (older code)' if name in older else ''} | {part.all:,} | {part.tried:,} "
         f"| {part.killed:,} | {part.slow:,} | {part.score:.1%} | `{part.command(name)}` |"

@@ -5,10 +5,10 @@ calls and how long it takes. Then every mutant gets a child process of its own, 
 there the mutated function's code takes the place of the real one, and the tests that call it run,
 the quickest first, until one fails. A mutant costs a fork and a few tests, no start of Python.
 
-A busy machine must not look like a test that notices. A test that fails is run once more, and has
-to fail again. A mutant that runs too long, or ends its process, is tried once more at the end,
-alone and for longer; not so one that used up far more of the processor than its tests do, which no
-busy machine makes it do.
+A busy machine must not look like a test that notices a mutant. A test that fails runs once more,
+and has to fail again. A mutant that runs too long, or ends its process, is tried once more at the
+end, alone and for longer. The exception is a mutant that used far more processor time than its
+tests do: a busy machine is never the reason for that.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from _pytest.runner import runtestprotocol
 from scripts.mutation.operators import Mutant
 
 KILLED, SURVIVED, UNCALLED, TIMEOUT = "killed", "survived", "uncalled", "timeout"
-ENDLESS = "endless"  # a loop of no end: it used far more of the processor than the tests do
-_SLOWER = 4.0  # times as long as without a mutant is waited for it
+ENDLESS = "endless"  # a loop without end: it used far more of the processor than the tests do
+_SLOWER = 4.0  # the wait is this many times as long as without a mutant
 _SPARE = 20.0  # and this many seconds
 _LONGEST = 240.0
-_ALONE = 2.0  # times as long when it is tried once more
+_ALONE = 2.0  # times as long when it is tried again
 _LARGEST = 2 << 30  # bytes that a process with a mutant may take
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of <sys/prctl.h>
 
@@ -79,7 +79,7 @@ class Trial:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """Instead of running the tests once."""
+        """Try the mutants, instead of running the tests once."""
         self.tests = len(session.items)
         tell = session.config.get_terminal_writer()
         tell.line(f"\n{self.tests} tests, {len(self.mutants)} mutants")
@@ -146,7 +146,7 @@ class Trial:
     ) -> None:
         script = mutant.path in self.scripts
         callers = [(mutant.path, mutant.function)]
-        if script:  # its functions are also called where nobody looks
+        if script:  # its functions are also called where the trial cannot see it
             path, function = self.scripts[mutant.path].split()
             callers.append((path, function))
         found = {
@@ -192,7 +192,7 @@ def _fork(work: Any) -> tuple[int, int]:
     if process:
         os.close(writer)
         return reader, process
-    os.setsid()  # whatever the tests start ends with it
+    os.setsid()  # all that the tests start ends with it
     try:
         quiet = os.open(os.devnull, os.O_WRONLY)
         os.dup2(quiet, 1)
@@ -221,13 +221,13 @@ def _end(process: int, pipe: int) -> None:
 
 
 def _bytes_of(process: int) -> int:
-    """A mutant may also fill the memory without end."""
+    """Return the memory in use: a mutant may also fill the memory without end."""
     with open(f"/proc/{process}/statm") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _seconds_of(process: int) -> float:
-    """What it has used of the processor, however busy the machine is."""
+    """Return the processor time in use, which does not depend on other load."""
     with open(f"/proc/{process}/stat") as file:
         user, system = file.read().rpartition(")")[2].split()[11:13]
     return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
@@ -244,7 +244,7 @@ def _children() -> set[int]:
 
 
 def _end_orphans(ours: set[int], running: set[int]) -> None:
-    """Bury what tests have left, and end it once no mutant is under way that it may belong to."""
+    """Reap what tests have left, and kill it once it belongs to no mutant under way."""
     for process in _children() - ours - running:
         with suppress(ProcessLookupError, PermissionError, ChildProcessError):
             if not running:
@@ -253,7 +253,7 @@ def _end_orphans(ours: set[int], running: set[int]) -> None:
 
 
 def _watched(session: pytest.Session, paths: set[str]) -> str:
-    """Every test with its seconds, whether it passed, and the functions that it called."""
+    """Return every test with its seconds, its result, and the functions that it called."""
     told = []
     items = session.items
     for item, following in zip(items, [*items[1:], None], strict=True):
@@ -288,7 +288,7 @@ def _noting(paths: set[str]) -> Iterator[set[tuple[str, str]]]:
 def _try(
     mutant: Mutant, live: Sequence[FunctionType], items: Sequence[pytest.Item], by_path: bool
 ) -> str:
-    """A script is run by others by its path, and perhaps called here, too."""
+    """Try one mutant; other processes run a script by its path, and tests may call it here, too."""
     planted = plant(mutant, live)
     if not by_path:
         return _judged(items) if planted else UNCALLED
@@ -322,7 +322,7 @@ def functions_in(paths: set[str]) -> list[FunctionType]:
         if path.startswith("src/"):
             _module(path)
     places = {os.path.abspath(path) for path in paths}
-    gc.unfreeze()  # what is frozen is not among the objects that can be listed
+    gc.unfreeze()  # frozen objects cannot be listed
     found = [
         each
         for each in gc.get_objects()
@@ -333,7 +333,7 @@ def functions_in(paths: set[str]) -> list[FunctionType]:
 
 
 def plant(mutant: Mutant, live: Sequence[FunctionType]) -> bool:
-    """Give the live function the mutated code; whether it was found."""
+    """Give the live function the mutated code; return whether it was found."""
     path = os.path.abspath(mutant.path)
     code = _code_of(compile(mutant.planted(), path, "exec"), mutant)
     found = False
@@ -347,12 +347,12 @@ def plant(mutant: Mutant, live: Sequence[FunctionType]) -> bool:
 
 
 def _fitting(code: CodeType, own: CodeType) -> CodeType:
-    """A mutant that has lost its only `super()` still gets the cell for it."""
+    """Give a mutant that has lost its only `super()` the cell for it."""
     return code if code.co_freevars else code.replace(co_freevars=own.co_freevars)
 
 
 def _code_of(module: CodeType, mutant: Mutant) -> CodeType:
-    """Of several functions of one name (a property and its setter), the one around the mutant."""
+    """Find, among functions of one name (a property and its setter), the one of the mutant."""
     waiting, found = [module], []
     while waiting:
         code = waiting.pop()
