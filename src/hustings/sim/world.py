@@ -190,15 +190,15 @@ class World:
         self.may_stop: Callable[[World], bool] | None = None  # asked before a run is stopped
         self.interrupted = False  # stopped, or has left the fast path
         self._reach: Reach | None = None  # until somebody asks
-        self.carrier = Carrier(self, network)
+        self.carrier: Carrier  # once it leaves the fast path, or where it never was on it
         self.loss_is_correlated = correlated
         self.plain_loss = network.loss.p  # of a message to one member
         self.multicast_loss = multicasts.p
-        self.plain_delay: float | None = None
         delay = on_grid(network.delay.bound)
-        if network.plain and delay > 0 and not debug:
-            self.plain_delay = delay
-        self._quick = self.plain_delay is not None
+        self._quick = network.plain and delay > 0 and not debug
+        self.plain_delay: float | None = delay if self._quick else None
+        if not self._quick:
+            self.carrier = Carrier(self, network)
         self.knowledge = Knowledge(self)
         self._populate(candidates, views)
 
@@ -321,6 +321,8 @@ class World:
 
     def be_careful(self) -> None:
         """Leave the fast path for good: cuts or mid-send crashes are coming."""
+        if self._quick:
+            self.carrier = Carrier(self, self.network)
         self.plain_delay = None
         self._quick = False
         self.interrupted = True

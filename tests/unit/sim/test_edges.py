@@ -137,6 +137,14 @@ def test_the_bound_of_a_lognormal_delay_holds_for_all_but_one_in_a_thousand(
         assert delay.bound == median
 
 
+def test_being_careful_twice_keeps_the_messages_under_way() -> None:
+    stage = Stage(3)
+    stage.be_careful()
+    carrier = stage.carrier
+    stage.be_careful()
+    assert stage.carrier is carrier
+
+
 def test_the_fast_path_is_taken_where_it_gives_the_same_run() -> None:
     """One fixed delay and plain loss; whoever becomes careful, or is debugged, leaves it."""
     plain = Stage(3, network=Network(delay=Fixed(0.5), loss=Uncorrelated(0.4)))
