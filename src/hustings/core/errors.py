@@ -13,7 +13,7 @@ _MANY = 60  # names that a sentence can list
 
 
 def printable(text: str) -> str:
-    """The same text on one line, without what could act on a terminal or forge a line of a log.
+    """The same text on one line, without signs that act on a terminal or forge a line of a log.
 
     Parts of a sentence may come from outside: an engine's answer, a file, another member.
 

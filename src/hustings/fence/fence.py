@@ -35,9 +35,9 @@ class StaleToken(HustingsError):
 
 
 class Overtaken(StaleToken):
-    """A larger token came while this one's request was under way, and nothing more of it passes.
+    """A larger token came while this request was under way. Nothing more of the request passes.
 
-    What it had done until then stays done: look before you do it again.
+    What the request did before stays done: look before you do it again.
     """
 
     def __init__(self, token: int, highest: int) -> None:

@@ -70,7 +70,7 @@ EVIDENCE = (
 
 
 class Lock(msgspec.Struct, frozen=True, rename="pascal"):
-    """The key, as Consul shows it."""
+    """The lock's key, as Consul shows it."""
 
     modify_index: int
     lock_index: int = 0

@@ -6,7 +6,7 @@ Idea       An acceptor promises rounds in growing order and accepts one lease at
            asks for a round before it asks for the lease. So of several proposers at once the one
            with the highest round goes on, and the others learn of it. Without rounds each of them
            could block a part of the acceptors for one lease.
-Invariant  1. While a lease lives by this acceptor's clock, no lease of another holder replaces it.
+Invariant  1. While a lease is valid by this acceptor's clock, no other holder's lease replaces it.
            2. Nothing is promised or accepted below the highest round promised. A round belongs to
               the one incarnation that it was promised to.
            3. Each promise and each acceptance is stored before it is sent. A lease that an earlier
@@ -145,7 +145,7 @@ class Acceptor:
         )
 
     def promise(self, ctx: Context, ballot: Ballot) -> None:
-        """Promise this round: from now on nothing below it."""
+        """Promise this round: from now on, accept and promise no lower round."""
         if ballot != self.promised:
             self.promised = ballot
             self.keep_promise(ctx)

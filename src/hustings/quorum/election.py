@@ -98,7 +98,7 @@ class QuorumElectionConfig(LeaseConfig, frozen=True, kw_only=True):
 
 
 class Willing(Election):
-    """Nominates itself if it hears of no leader: the election inside the lease layer."""
+    """The election inside the lease layer: a member that hears of no leader nominates itself."""
 
     config: QuorumElectionConfig
 

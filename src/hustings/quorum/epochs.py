@@ -23,7 +23,7 @@ def epoch_number(epoch: int) -> int:
 
 
 class EpochCheck:
-    """What the votes counted so far say about epochs."""
+    """The epochs in the votes that were counted so far."""
 
     def __init__(self) -> None:
         self.epochs: dict[MemberId, tuple[int, ...]] = {}  # the epochs in each voter's vote

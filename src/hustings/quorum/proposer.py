@@ -45,7 +45,7 @@ AGAIN = "quorum-again"
 
 IDLE = "idle"
 PREPARING = "preparing"  # wants a round
-PROPOSING = "proposing"  # has it: asks for the lease, or holds it
+PROPOSING = "proposing"  # has a round: asks for the lease, or holds it
 
 MAX_SENT = 64  # requests that an answer may still come to
 MAX_DOUBLINGS = 5
@@ -258,7 +258,7 @@ class Proposer:
         if self.token and self.token != self.won:
             self._send_release(
                 ctx, None
-            )  # so that voters that accepted it need not wait for its end
+            )  # voters that accepted the lease need not wait for its end
         self._stop(ctx)
         if held is not None:
             lease, remaining = held

@@ -179,7 +179,7 @@ class AcceptorRecovery:
         self.seat(ctx)
 
     def on_timer(self, ctx: Context) -> None:
-        """Begin to vote, or ask again those that have not answered."""
+        """Begin to vote, or ask the others again that have not answered."""
         if self.acceptor.votes:
             return
         if not self.acceptor.durable:

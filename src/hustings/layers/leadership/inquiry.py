@@ -79,7 +79,10 @@ class Inquiry:
             self.begin(ctx)
 
     def _ask_on(self, ctx: Context) -> None:
-        """Ask until this member's turn to call: in a long turn, one lost answer would matter."""
+        """Ask on until it is this member's turn to call.
+
+        Where turns are long, one lost answer would otherwise cost an election.
+        """
         others = self.layer.electors.others(ctx.me.id)
         if self.layer.settings.partial and others:
             ctx.send(ctx.rng.choice(others), LeaderQueryMsg(self.layer.highest))
