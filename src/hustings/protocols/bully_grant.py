@@ -161,7 +161,7 @@ class BullyGrant(Election):
     def __init__(self, config: BullyGrantConfig, choice: Choice) -> None:
         super().__init__(config, choice)
         self.phase = Phase.IDLE
-        self.away = False  # back from a crash, and not yet told who leads
+        self.away = False  # back from a crash, without news of the leader
         self.best: Candidate | None = None  # of the members that answered
         self.caller: MemberId | None = None  # the lowest initiator of the open window
         self.revived: MemberId | None = None  # the best member whose suspicion was taken back

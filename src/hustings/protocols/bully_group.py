@@ -129,7 +129,7 @@ class Phase(Enum):
 
     IDLE = "idle"
     TELLING = "telling"  # it has told an alternate and waits for it
-    ASKING = "asking"  # it has asked who is alive
+    ASKING = "asking"  # it has asked which members are alive
     CHECKING = "checking"  # it is about to take over
 
 

@@ -308,7 +308,7 @@ class Machine(Election):
         return False
 
     def take_stock(self, ctx: Context) -> None:
-        """Work out whom a newcomer must beat and which member leads; declare what is new."""
+        """Work out the leader, and the bar for a newcomer; declare what is new."""
         self.bar = self.following.bar(self.mine)
         best = self.following.leaders[0] if self.following.leaders else None
         outcome: Outcome = NoLeader(ELECTING)

@@ -69,7 +69,7 @@ class SupAlRandom(Al):
         super().on_announce(ctx, sender, message)
 
     def patience(self, ctx: Context) -> float:
-        """Long enough for everybody's turn to come a few times, where no T_L is given."""
+        """Long enough for each member to have a few turns, where no T_L is given."""
         if self.config.T_L is not None or not self.config.suppress:
             return self.config.listen
         return self.config.listen * len(ctx.view)

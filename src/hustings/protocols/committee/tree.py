@@ -7,7 +7,7 @@ understand it. Its monitors, the leaves under its neighbours, are told down the 
 the monitors, its guards, keep its list. Members of other committees of its layer, which will elect
 together with it, learn the list in three rounds:
 
-report  guards of B tell guards of A who is in B (see `Network._sources`).
+report  guards of B tell guards of A the members of B (see `Network._sources`).
 ask     members of A ask all members of some monitors of A, which are drawn at random long after the
         adversary has chosen: it must own half of a whole monitoring set to keep A from learning.
 answer  guards of A tell the members that they believe to be in A, and no others: strangers cannot

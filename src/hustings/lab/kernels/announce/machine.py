@@ -66,7 +66,7 @@ FULL = -2  # no room for another pair
 SUPPRESS, ANNOUNCE, LISTEN = 0, 1, 2
 OWN, OTHERS = 0, 1  # rows of the keys: that of oneself, that of the leader one holds
 
-IDS, KEYS, BASELINE = 0, 1, 2  # by what members compare, and the one where nobody falls silent
+IDS, KEYS, BASELINE = 0, 1, 2  # what members compare by; in the last no member falls silent
 
 
 class MachineRules(NamedTuple):

@@ -59,7 +59,8 @@ COUNTERS = SHARED + 8
 
 # Rows of the tables.
 AT = 0  # of messages: when sent,
-WHO, NUMBER, BESIDE = 0, 1, 2  # by whom, its number, how many others were under way
+# The sender, the number of its announcement, how many others were under way.
+WHO, NUMBER, BESIDE = 0, 1, 2
 WORTH, SPOKEN, OUT, ORDER, RUNNER, UNHEARD = 0, 1, 2, 3, 4, 5  # of members; the last 3 are lists
 BOXES = UNHEARD  # which is not needed yet while boxes are
 MESSAGE_ROWS, SLOT_ROWS, MEMBER_ROWS = 1, 3, 6

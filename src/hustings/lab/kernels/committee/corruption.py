@@ -37,7 +37,7 @@ from hustings.lab.kernels.committee.parameters import CommitteeParameters
 from hustings.lab.kernels.compiling import compiled
 from hustings.lab.kernels.results import Flags, Floats, Ints
 
-REFINEMENTS = 4  # rounds in which targets are chosen anew from whom they made bad
+REFINEMENTS = 4  # rounds in which targets are chosen anew, from the members that were made bad
 MAX_SPREAD = 400  # bad members spread per node, beyond which any member is taken
 CHOICES = 25  # numbers of nodes to own that are compared
 TRIALS = 40  # elections that measure what packing brings

@@ -89,7 +89,7 @@ def _longest() -> list[int]:
 def most_rounds(k: int) -> int:
     """The most rounds that telling all and agreeing on it takes among k or fewer.
 
-    What is scheduled: all must stay in step, no matter who takes part in the end.
+    What is scheduled: all must stay in step, whichever members take part in the end.
     """
     known = _longest()
     while len(known) <= k:
@@ -97,7 +97,7 @@ def most_rounds(k: int) -> int:
     return known[k]
 
 
-STALLS = 8  # rounds of two bins in which nobody drops out, at most
+STALLS = 8  # rounds of two bins in which no candidate drops out, at most
 
 
 class CostLedger(NamedTuple):

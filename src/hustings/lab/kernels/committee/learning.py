@@ -33,7 +33,7 @@ class Polling(NamedTuple):
     """The questions of the members of a group of nodes, and what leaves pay for them."""
 
     monitors: int
-    tellers: int  # members from whom each monitor has a list
+    tellers: int  # members that give each monitor a list
     reports: Floats  # by node: bits of its list
     answered: Floats  # by leaf: bits that each of its members sends
     asked: Ints  # by leaf: messages

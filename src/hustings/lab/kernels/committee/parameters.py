@@ -53,7 +53,7 @@ class CommitteeParameters(msgspec.Struct, frozen=True, kw_only=True):
     signed: bool = False  # agreement up to 1/2 instead of 1/3
     single: int = 0  # > 0: one public committee of that size, and no network
     sampler: str = "permutations"
-    lists: str = "names"  # how a layer-1 committee is told: by names, or marks on who took part
+    lists: str = "names"  # form of a layer-1 committee's list: names, or marks on the participants
     network_seed: int | None = None  # None: every run draws a network of its own
     task: str = "leader"  # the root's task: a leader, a bit of the whole group, or a coin
     deciders: int = 128  # agreement: how many decide at most
@@ -138,7 +138,7 @@ def memory(parameters: CommitteeParameters) -> int:
     n = parameters.members
     seats = n * parameters.d0
     need = 200_000_000  # Python, numpy and the compiled kernels themselves
-    need += 64 * n  # who is bad, silent, charged; stamps
+    need += 64 * n  # state and bill of each member; stamps
     need += 40 * seats  # the permutations and how they are drawn
     below = seats
     nodes = parameters.leaves

@@ -85,22 +85,27 @@ RING = 256
 RUN = np.dtype(
     [
         ("stream", np.uint64, (2,)),
-        ("views", np.uint64),  # the key of who knows whom
+        ("views", np.uint64),  # the key of the views
         ("last", np.float64),  # when a unicast was last there, after the first Init of the round
         ("row", np.float64, (len(METRICS),)),
         ("sizes", np.int64, (SIZES,)),  # how many of each, in the order of the names above
         ("leaders", np.int64, (LEADERS,)),  # places of the tracked members that were named
         ("finals", np.int64, (LEADERS,)),  # of this round, by leader
         ("missed", np.float64, (LEADERS,)),  # the chance to hear none of a leader's finals
-        ("alone", np.float64, (LEADERS,)),  # the chance to hear some, and nobody else's
-        ("held", np.int64, (LEADERS + 1,)),  # by how many, by leader; the last is for nobody
+        # The chance to hear finals of this leader and of no other.
+        ("alone", np.float64, (LEADERS,)),
+        # The number of holders, by leader; the last counts members without a leader.
+        ("held", np.int64, (LEADERS + 1,)),
         ("arrivals", np.float64, (RING,)),  # of Inits under way, a ring
         ("now", CLASS, (CLASSES,)),
         ("then", CLASS, (CLASSES,)),  # classes as they come out of the round
-        ("near", np.int64, (TRACKED,)),  # who may pass the filter by somebody's reckoning
+        # Members that may pass the filter by another member's computation.
+        ("near", np.int64, (TRACKED,)),
         ("members", MEMBER, (TRACKED,)),
-        ("met", np.uint64, (TRACKED, PARTS)),  # who ever contacted each, as a set of places
-        ("links", np.uint64, (TRACKED, PARTS)),  # whom each that relays tells, likewise
+        # The members that ever contacted each, as a set of places.
+        ("met", np.uint64, (TRACKED, PARTS)),
+        # The members that each relay member tells, likewise.
+        ("links", np.uint64, (TRACKED, PARTS)),
         ("queue", np.int64, (QUEUE, 2)),  # preference; step, sender and receiver in one
     ]
 )
