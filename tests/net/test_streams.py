@@ -6,6 +6,7 @@ A member's memory is measured from outside, as its system accounts for it.
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import socket
 import subprocess
@@ -62,11 +63,17 @@ asyncio.run(main())
 
 
 class Process:
-    """A member in a process of its own."""
+    """A member in a process of its own.
+
+    Its C library takes each large buffer from the system and gives it back when it is freed. By
+    default the library begins to keep such buffers after the first ones, and what it keeps looks
+    like memory that a stream still holds.
+    """
 
     def __init__(self, key: str) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-c", MEMBER, GROUP, key],
+            env={**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
