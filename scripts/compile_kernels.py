@@ -25,6 +25,7 @@ STUDIES: tuple[tuple[str, dict[str, object]], ...] = (
 
 def main() -> None:
     for protocol, words in STUDIES:
+        # The words of a study have several types, and a table of them has one.
         lab.simulate(protocol, runs=1, seed=1, engine="fast", **words)  # type: ignore[arg-type]
 
 

@@ -207,7 +207,7 @@ def _meet(world: World, one: MemberId, other: MemberId) -> bool:
 def _votes_needed(election: Election) -> VotesNeeded | None:
     """Whose votes this member needs; None where nobody votes."""
     # Few worlds have voters, and the others do not load them.
-    from hustings.quorum.layer import QuorumLeaseLayer  # noqa: PLC0415
+    from hustings.quorum.layer import QuorumLeaseLayer  # noqa: PLC0415 (few have voters)
 
     layer = find(QuorumLeaseLayer, election)
     return None if layer is None else layer.votes_needed()
