@@ -494,7 +494,8 @@ def private_words(package: Package) -> Iterator[str]:
     for module, text in package.items():
         stem = module.removesuffix(".__init__").rpartition(".")[2]
         for name in sorted(identifiers(text) | {stem}):
-            parts = {part.lower() for part in PARTS.findall(name)}
+            plain = name.replace("ZooKeeper", "Zookeeper")  # a name, not a keeper
+            parts = {part.lower() for part in PARTS.findall(plain)}
             yield from sorted(parts & PRIVATE.keys())
 
 
@@ -570,6 +571,7 @@ WHOLE_RULES = (
             ({"a.x": "import helm.y"}, ["helm"]),
             ({"a.x": "x.helm = HELM = HELM_MSG = 1"}, ["helm", "helm", "helm"]),
             ({"a.x": "helmet = 'helm'  # helm"}, []),
+            ({"a.x": "class Keeper: pass\nclass ZooKeeperGuard: pass"}, ["keeper"]),
         ),
     ),
 )

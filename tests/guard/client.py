@@ -51,9 +51,9 @@ async def hold(guard: Guard, grant: Grant, ttl: float) -> None:
             await asyncio.sleep(_LOOK_S)
 
 
-async def main(url: str, group: str, name: str, life: str, ttl: str) -> None:
+async def main(url: str, group: str, name: str, incarnation: str, ttl: str) -> None:
     async with make_guard(url, group) as guard:
-        grant = await granted(guard, Holder(name, int(life)), float(ttl))
+        grant = await granted(guard, Holder(name, int(incarnation)), float(ttl))
         say("granted", token=grant.token, deadline=grant.deadline)
         await hold(guard, grant, float(ttl))
 

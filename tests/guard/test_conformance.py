@@ -47,8 +47,8 @@ def test_one_of_many_who_ask_at_once_is_granted(engine: Engine) -> None:
         async with rig_on(engine) as rig:
             guards = [await rig.guard() for _ in range(6)]
             tokens = []
-            for life in range(4):
-                holders = [Holder(f"m{number}", life) for number in range(6)]
+            for incarnation in range(4):
+                holders = [Holder(f"m{number}", incarnation) for number in range(6)]
                 answers = await asyncio.gather(
                     *(g.acquire(h, engine.long_ttl) for g, h in zip(guards, holders, strict=True))
                 )
@@ -56,7 +56,7 @@ def test_one_of_many_who_ask_at_once_is_granted(engine: Engine) -> None:
                 for each in answers:
                     if isinstance(each, HeldBy):
                         assert each.token in (won.token, 0), "held by nobody but the winner"
-                held = await refused(guards[0], Holder("late", life), engine.long_ttl)
+                held = await refused(guards[0], Holder("late", incarnation), engine.long_ttl)
                 assert held.holder == won.holder.name
                 assert held.token == won.token
                 assert held.remaining > 0
@@ -179,7 +179,7 @@ def test_the_holder_keeps_its_token_and_its_time_grows(engine: Engine) -> None:
 
 
 @every
-def test_another_life_of_the_same_member_is_another_holder(engine: Engine) -> None:
+def test_another_incarnation_of_the_same_member_is_another_holder(engine: Engine) -> None:
     async def play() -> None:
         async with rig_on(engine) as rig:
             before, after = await rig.guard(), await rig.guard()

@@ -28,6 +28,7 @@ from tests.net.kit.loops import background, run
 ADA, BEN = Holder("ada", 1), Holder("ben", 1)
 OWNER = f"{USER}:{PASSWORD}"
 SCHEMA_1 = Path(__file__).parent / "postgres_schema_1.sql"
+SCHEMA_3 = Path(__file__).parent / "postgres_schema_3.sql"
 
 
 @pytest.fixture
@@ -54,8 +55,8 @@ def test_every_statement_may_meet_another_session(postgres: Postgres) -> None:
         async with Pooler(postgres.port) as pooler:
             url = postgres.url_of(POOLED, at=pooler.port) + "?listen=no&poll=0.1"
             async with make_guard(url, "pooled") as one, make_guard(url, "pooled") as two:
-                for life in range(3):
-                    first = await granted(one, Holder("ada", life), 20.0)
+                for incarnation in range(3):
+                    first = await granted(one, Holder("ada", incarnation), 20.0)
                     await refused(two, BEN, 20.0)
                     renewed = await one.renew(first, 20.0)
                     assert renewed.token == first.token
@@ -136,7 +137,7 @@ def test_the_first_version_of_the_schema_is_refused(postgres: Postgres, database
         (await with_schema_1(url)).end()
         guard = make_guard(url, "group")
         try:
-            with pytest.raises(BadInput, match=r"version 1, and this is 3.*--install"):
+            with pytest.raises(BadInput, match=rf"version 1, and this is {VERSION}.*--install"):
                 await guard.open()
         finally:
             await guard.close()
@@ -165,6 +166,39 @@ def test_the_first_version_of_the_schema_is_brought_up_to_date(
                     await wire.ask("hustings.guard_acquire('group', 'ada', 3, 0.5)")
                 await install(url)
                 await guard.renew(grant, 20.0)
+        finally:
+            wire.end()
+
+    run(play())
+
+
+def test_a_member_of_version_3_goes_on_across_the_change_of_names(
+    postgres: Postgres, database: str
+) -> None:
+    """A holder that began before keeps lease and token, renews, and reserves the lease for BEN."""
+
+    async def play() -> None:
+        url = postgres.url_of(OWNER, database)
+        wire = await dial(url)
+        acquire = "hustings.guard_acquire('group', 'ada', 5, 20.0, {}, 0, 0, 0, 0, False)"
+        try:
+            await wire.execute(SCHEMA_3.read_text())
+            assert await wire.ask(acquire.format(11)) == {"granted": True, "token": 1, "ttl": 20.0}
+            await asyncio.gather(*(install(url) for _ in range(3)))
+            async with make_guard(url, "group") as guard:
+                held = await refused(guard, BEN, 20.0)
+                assert (held.holder, held.token) == ("ada", 1)
+                await refused(guard, Holder("ada", 6), 20.0)
+                assert await wire.ask(acquire.format(12)) == {
+                    "granted": True,
+                    "token": 1,
+                    "ttl": 20.0,
+                }
+                renew = "hustings.guard_renew('group', 'ada', 5, 1, 20.0, 13, 12, 20.0)"
+                assert await wire.ask(renew) == {"granted": True, "ttl": 20.0}
+                assert await wire.ask("hustings.guard_release('group', 'ada', 5, 1, 'ben', 14)")
+                assert (await refused(guard, Holder("cyn", 1), 20.0)).holder == "ben"
+                assert (await granted(guard, BEN, 20.0)).token == 2
         finally:
             wire.end()
 

@@ -322,6 +322,33 @@ async def old_lease(wire: RedisWire, key: str, until: int) -> None:
     await wire.command("HSET", key, *fields)
 
 
+def test_a_record_with_the_older_name_of_the_incarnation_is_waited_for_and_replaced(
+    valkey: Valkey,
+) -> None:
+    """The older field goes, so that an older member never takes the new record for its own."""
+
+    async def play() -> None:
+        wire = RedisWire(parse_url(valkey.url()), 2.0)
+        try:
+            async with rig_on(valkey) as rig:
+                guard = await rig.guard()
+                key = f"hustings:{{{rig.group}}}:guard"
+                fields = ("token", 7, "holder", "ada", "life", 1, "ttl", 500_000, "mark", "m")
+                await wire.command("HSET", key, *fields)
+                began = guard.now()
+                held = await refused(guard, ADA, 0.5)
+                assert (held.holder, held.token) == ("ada", 7)
+                grant = await granted(guard, ADA, 20.0)
+                assert grant.token == 8
+                assert guard.now() - began >= 0.5, "the whole stored time"
+                assert await wire.command("HGET", key, "life") is None
+                assert int(await wire.command("HGET", key, "incarnation")) == 1
+        finally:
+            await wire.close()
+
+    run(play())
+
+
 def test_a_lease_of_the_first_format_is_waited_for_and_goes_on(valkey: Valkey) -> None:
     async def play() -> None:
         wire = RedisWire(parse_url(valkey.url()), 2.0)

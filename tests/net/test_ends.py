@@ -103,7 +103,7 @@ async def noticed_by_all(crowd: Crowd, dead: Member) -> None:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_leader_that_ends_is_noticed_by_its_lifelines_alone(
+def test_a_leader_that_ends_is_noticed_by_its_closed_connections_alone(
     protocol: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(MemberNode, "refused", lambda host, to: None)

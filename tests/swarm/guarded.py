@@ -69,11 +69,11 @@ def hostile(stream: Stream) -> Network:
     )
 
 
-class Fickle(Election):
+class RandomElection(Election):
     """As wrong as an election can be: changes its mind at random, and asks nobody."""
 
     about = About(
-        name="fickle",
+        name="random-election",
         family="none",
         paper="none",
         idea="anybody may lead at any time",

@@ -19,7 +19,7 @@ from hustings.sim.swarm import QUORUM, Asking, Elect, Swarm
 
 # What the swarm does not find is for the unit tests: tokens kept too long, votes of former lives.
 RIGHT = Swarm(tuple(ENTRIES.values()), (QUORUM,), with_quorum=with_quorum, votes=votes)
-FICKLE = replace(RIGHT, entries=(ENTRIES["fickle"],))
+RANDOM_ELECTION = replace(RIGHT, entries=(ENTRIES["random-election"],))
 
 
 class UnwrittenPromise(Acceptor):
@@ -146,7 +146,9 @@ MUTANTS = [
     ),
     Mutant("durable lease", replace(RIGHT, with_quorum=around(_UnwrittenLeases)), 5, "windows"),
     Mutant("majority", replace(RIGHT, with_quorum=around(_Minorities)), 5, "windows"),
-    Mutant("clock margin", replace(FICKLE, wrap=without_margin), 2_319, "windows", begin=2_300),
+    Mutant(
+        "clock margin", replace(RANDOM_ELECTION, wrap=without_margin), 2_319, "windows", begin=2_300
+    ),
     Mutant("comparison of rounds", replace(RIGHT, with_quorum=around(_AnyRounds)), 2, "holders"),
     Mutant("wait after a restart", replace(RIGHT, with_quorum=around(_HastyVoters)), 1, "windows"),
     Mutant("wait without memory", replace(RIGHT, with_quorum=around(_Impatient)), 117, "windows"),

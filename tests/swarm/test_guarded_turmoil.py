@@ -17,7 +17,7 @@ from hustings.layers.lease import LeaseConfig, LeaseLayer
 from hustings.protocols.registry import find
 from hustings.sim.guarding import Holder, MemoryGuard
 from tests.swarm.draws import reliable
-from tests.swarm.guarded import Fickle, Guarding, Played, Wrap, held, turmoil
+from tests.swarm.guarded import Guarding, Played, RandomElection, Wrap, held, turmoil
 
 SEEDS = 100
 ENOUGH_SEEDS = 400  # to find what is broken
@@ -25,7 +25,7 @@ MANY_SEEDS = 10_000
 SHOWN = 5
 
 CASES: list[tuple[type[Election], dict[str, object]]] = [
-    (Fickle, {}),
+    (RandomElection, {}),
     (find("bully"), {}),
     (find("le-s"), {}),
     (find("le-a"), {"query": "query", "bye": 2}),
@@ -181,7 +181,10 @@ BROKEN = [
     ids=[f"{wrap.__name__}-{guarding.__name__}" for _, wrap, guarding in BROKEN],
 )
 def test_a_part_that_is_missing_is_missed(checker: str, wrap: Wrap, guarding: Guarding) -> None:
-    runs = (turmoil(Fickle, {}, seed, wrap=wrap, guarding=guarding) for seed in range(ENOUGH_SEEDS))
+    runs = (
+        turmoil(RandomElection, {}, seed, wrap=wrap, guarding=guarding)
+        for seed in range(ENOUGH_SEEDS)
+    )
     assert any(checker in run.wrong for run in runs)
 
 
@@ -189,7 +192,7 @@ def test_beyond_the_bound_two_may_lead_and_the_resource_still_holds() -> None:
     """Clocks four times worse than members were told: tokens need no clock."""
     overlaps = 0
     for seed in range(SEEDS):
-        wrong = turmoil(Fickle, {}, seed, beyond=4.0).wrong
+        wrong = turmoil(RandomElection, {}, seed, beyond=4.0).wrong
         overlaps += "windows" in wrong
         assert not wrong.keys() - {"windows"}, f"seed {seed}: {wrong}"
     assert overlaps > 0
@@ -197,5 +200,5 @@ def test_beyond_the_bound_two_may_lead_and_the_resource_still_holds() -> None:
 
 def test_a_resource_that_compares_no_tokens_is_not_safe() -> None:
     """Operations that were under way when the lease ran out arrive after the next holder's."""
-    runs = (turmoil(Fickle, {}, seed, fenced=False) for seed in range(SEEDS))
+    runs = (turmoil(RandomElection, {}, seed, fenced=False) for seed in range(SEEDS))
     assert any("resource" in run.wrong for run in runs)

@@ -231,11 +231,11 @@ class EtcdGuard(Guard):
         mine = _compare(self.next_key, value=holder.name.encode())
         put = _put(self.prefix + b"%x" % lease, holder.name, lease)
         clear = _delete(self.next_key)
-        favoured = rpc.TxnRequest(compare=[nobody, mine], success=[put, clear])
+        reserved = rpc.TxnRequest(compare=[nobody, mine], success=[put, clear])
         request = rpc.TxnRequest(
             compare=[nobody, free],
             success=[put],
-            failure=[rpc.RequestOp(request_txn=favoured)],
+            failure=[rpc.RequestOp(request_txn=reserved)],
         )
         await line.call(line.kv.Txn, request)
         queue = await self._queue(line)

@@ -214,9 +214,9 @@ class KubernetesGuard(Guard):
             return None
         if lease.identity:
             return HeldBy(lease.holder, self._token(lease), remaining)
-        favoured = lease.marks.get(NEXT_MARK)
-        if favoured not in (None, holder.name):
-            return HeldBy(str(favoured), 0, remaining)
+        successor = lease.marks.get(NEXT_MARK)
+        if successor not in (None, holder.name):
+            return HeldBy(str(successor), 0, remaining)
         return None
 
     def _remaining(self, lease: KubernetesLease) -> float:

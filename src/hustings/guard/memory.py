@@ -55,7 +55,7 @@ class Register:
         self._ttl = 0.0  # the time that the holder asked for last
         self._until = 0.0  # by the register's own clock
         # the holder for which it is reserved, and until when
-        self._favoured: tuple[str, float] | None = None
+        self._successor: tuple[str, float] | None = None
         self._waiting: dict[int, Callable[[], None]] = {}
         self._numbers = 0
 
@@ -71,8 +71,8 @@ class Register:
                 if self._token >= floor.known:
                     self._extend(now, ttl)
                     return self._token
-            if self._favoured is not None:
-                name, until = self._favoured
+            if self._successor is not None:
+                name, until = self._successor
                 if name != holder.name and now < until:
                     return HeldBy(name, 0, until - now)
             last = max(self._token, self._base)
@@ -80,7 +80,7 @@ class Register:
                 if not floor.lift:
                     return Behind(last)
                 last = self._base = floor.known
-            self._holder, self._token, self._favoured = holder, last + 1, None
+            self._holder, self._token, self._successor = holder, last + 1, None
             self._until = now
             self._extend(now, ttl)
             self._wake()
@@ -98,7 +98,7 @@ class Register:
         with self._lock:
             if (self._holder, self._token) == (holder, token):
                 self._holder = None
-                self._favoured = None if to is None else (to, self.now() + self._ttl)
+                self._successor = None if to is None else (to, self.now() + self._ttl)
                 self._wake()
 
     def recover(self, above: int) -> None:
@@ -108,7 +108,7 @@ class Register:
     def forget(self) -> None:
         """Lose all data, like an engine that keeps nothing on disk; for tests."""
         with self._lock:
-            self._holder, self._token, self._base, self._favoured = None, 0, 0, None
+            self._holder, self._token, self._base, self._successor = None, 0, 0, None
             self._wake()
 
     def look(self) -> SeenLease:

@@ -83,7 +83,7 @@ class NatsRecord(msgspec.Struct, frozen=True, omit_defaults=True):
 
     ttl: float
     holder: str | None = None
-    life: int = 0
+    incarnation: int = 0
     token: int = 0  # 0 in the first record of a period of holding: its revision is the token
     to: str | None = None  # the member that the last holder wanted to be next
     base: int = 0  # the number that is added to a revision to make a token
@@ -106,7 +106,7 @@ class NatsEntry(msgspec.Struct, frozen=True):
 
     def is_of(self, holder: Holder) -> bool:
         record = self.record
-        return record is not None and (record.holder, record.life) == (
+        return record is not None and (record.holder, record.incarnation) == (
             holder.name,
             holder.incarnation,
         )
@@ -341,7 +341,7 @@ class NatsGuard(Guard):
             # an earlier promise still counts
             lasts = max(ttl, self._remaining(entry)) if kept else ttl
             record = NatsRecord(
-                ttl=lasts, holder=holder.name, life=holder.incarnation, token=kept, base=base
+                ttl=lasts, holder=holder.name, incarnation=holder.incarnation, token=kept, base=base
             )
             written = await self._write(record, entry.revision)
             if written is not None:
@@ -377,7 +377,11 @@ class NatsGuard(Guard):
         def renewed(old: NatsEntry) -> NatsRecord:
             lasts = max(ttl, self._remaining(old))  # an earlier promise still counts
             return NatsRecord(
-                ttl=lasts, holder=holder.name, life=holder.incarnation, token=token, base=old.base
+                ttl=lasts,
+                holder=holder.name,
+                incarnation=holder.incarnation,
+                token=token,
+                base=old.base,
             )
 
         await self._replace(entry, holder, token, renewed)

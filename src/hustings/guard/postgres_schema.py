@@ -5,36 +5,53 @@ of day may be stepped. Every write leaves a mark that its writer has drawn. A me
 one mark for the time in the row, on its own clock, asks with that mark as `ended`. It takes the
 lease if the row still has the mark. No function keeps anything in the session, so that a pooler may
 use another session for every statement. Every write is announced on the group's channel: an
-observer measures from when it hears of a renewal.
+observer measures the lease from the moment at which the announcement arrives.
 """
 
 from __future__ import annotations
 
 from hashlib import sha256
 
-VERSION = 3
+VERSION = 4
 
 MIGRATION = """\
--- The lease of the guard of hustings. May be run again at any time, also over an older version.
--- Its owner, or whoever is granted this, can be a member:
+-- The leases of the PostgreSQL guard of hustings. It is safe to run this again at any time, also
+-- over an older version. The owner of the schema can be a member, and so can a role with these:
 --   GRANT USAGE ON SCHEMA hustings TO some_role;
 --   GRANT SELECT, INSERT, UPDATE ON hustings.guard_lease TO some_role;
 
-SELECT pg_advisory_xact_lock(7823640912341);  -- two who install at once take turns
+SELECT pg_advisory_xact_lock(7823640912341);  -- installations at the same time take turns
 
 CREATE SCHEMA IF NOT EXISTS hustings;
+
+-- Until version 3 two columns, and arguments of functions, had other names.
+DO $$
+BEGIN
+    IF EXISTS (
+        SELECT FROM pg_attribute
+        WHERE attrelid = to_regclass('hustings.guard_lease') AND attname = 'life'
+    ) THEN
+        ALTER TABLE hustings.guard_lease RENAME COLUMN life TO incarnation;
+        ALTER TABLE hustings.guard_lease RENAME COLUMN favoured TO successor;
+        DROP FUNCTION IF EXISTS hustings.guard_acquire(text, text, numeric, double precision,
+            bigint, bigint, bigint, double precision, bigint, boolean);
+        DROP FUNCTION IF EXISTS hustings.guard_renew(text, text, numeric, bigint,
+            double precision, bigint, bigint, double precision);
+        DROP FUNCTION IF EXISTS hustings.guard_release(text, text, numeric, bigint, text, bigint);
+    END IF;
+END $$;
 
 CREATE TABLE IF NOT EXISTS hustings.guard_lease (
     group_name text PRIMARY KEY,
     token bigint NOT NULL DEFAULT 0,
-    holder text,                                         -- a member's name; null: nobody
-    life numeric NOT NULL DEFAULT 0,                     -- which of its lives
+    holder text,                                         -- a member's name; null: no holder
+    incarnation numeric NOT NULL DEFAULT 0,              -- the incarnation of the holder
     ttl double precision NOT NULL DEFAULT 0,             -- how long the last write counts, seconds
-    favoured text                                        -- the member that alone is let in
+    successor text                                       -- the only member that may enter next
 );
 
 -- Version 1 compared times of day. Its functions must go: a member of that version that still runs
--- would let itself in by them. A lease that it holds counts for its whole time again.
+-- would let itself in by them. A lease that such a member holds counts for its whole time again.
 DROP FUNCTION IF EXISTS hustings.guard_acquire(text, text, numeric, double precision);
 DROP FUNCTION IF EXISTS hustings.guard_renew(text, text, numeric, bigint, double precision);
 DROP FUNCTION IF EXISTS hustings.guard_release(text, text, numeric, bigint, text);
@@ -48,9 +65,9 @@ ALTER TABLE hustings.guard_lease
 UPDATE hustings.guard_lease SET mark = 1 + floor(random() * 1e15)::bigint WHERE mark = 0;
 
 CREATE OR REPLACE FUNCTION hustings.guard_version() RETURNS jsonb
-LANGUAGE sql IMMUTABLE AS $$ SELECT to_jsonb(3) $$;
+LANGUAGE sql IMMUTABLE AS $$ SELECT to_jsonb(4) $$;
 
--- A token that was told must be on disk, whatever the session has been told about haste.
+-- A token that a member has received must be on disk, also if the session's settings say otherwise.
 CREATE OR REPLACE FUNCTION hustings.guard_durably() RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     IF current_setting('synchronous_commit') = 'off' THEN
@@ -63,18 +80,18 @@ CREATE OR REPLACE FUNCTION hustings.guard_tell(the_group text) RETURNS void LANG
         'hustings_' || left(encode(sha256(convert_to(the_group, 'UTF8')), 'hex'), 40), '')
 $$;
 
--- A shorter ttl does not shorten what was promised before. Who wrote the last mark knows what is
--- left of that; else the time that stands in the row may have been promised just now.
+-- A shorter ttl does not shorten an earlier promise. The member that wrote the last mark knows how
+-- much time of it is left. For another member, the whole time in the row may be left.
 CREATE OR REPLACE FUNCTION hustings.guard_covering(
     lease hustings.guard_lease, the_ttl double precision, mine bigint, remains double precision
 ) RETURNS double precision LANGUAGE sql IMMUTABLE AS $$
     SELECT greatest(the_ttl, CASE WHEN lease.mark = mine THEN remains ELSE lease.ttl END)
 $$;
 
--- `ended` is a mark whose time is over by the asker's clock, or 0. `known` is the highest token of
--- which the asker has heard: a row that is behind it grants nothing unless it is to be lifted.
+-- `ended` is a mark whose time is over by the clock of the member that asks, or 0. `known` is the
+-- highest token that this member knows. Without `lift`, a row with a lower token grants nothing.
 CREATE OR REPLACE FUNCTION hustings.guard_acquire(
-    the_group text, the_holder text, the_life numeric, the_ttl double precision,
+    the_group text, the_holder text, the_incarnation numeric, the_ttl double precision,
     the_mark bigint, ended bigint, mine bigint, remains double precision, known bigint,
     lift boolean
 ) RETURNS jsonb LANGUAGE plpgsql AS $$
@@ -94,13 +111,13 @@ BEGIN
             WHERE group_name = the_group FOR UPDATE;
     END IF;
     is_over := ended <> 0 AND lease.mark = ended;
-    is_same := coalesce((lease.holder, lease.life) = (the_holder, the_life), false);
+    is_same := coalesce((lease.holder, lease.incarnation) = (the_holder, the_incarnation), false);
     IF NOT is_over AND NOT is_same THEN
         IF lease.holder IS NOT NULL THEN
             RETURN jsonb_build_object('granted', false, 'holder', lease.holder,
                 'token', lease.token, 'mark', lease.mark, 'ttl', lease.ttl);
-        ELSIF lease.favoured <> the_holder THEN
-            RETURN jsonb_build_object('granted', false, 'holder', lease.favoured,
+        ELSIF lease.successor <> the_holder THEN
+            RETURN jsonb_build_object('granted', false, 'holder', lease.successor,
                 'token', 0, 'mark', lease.mark, 'ttl', lease.ttl);
         END IF;
     END IF;
@@ -117,15 +134,15 @@ BEGIN
         lasting := hustings.guard_covering(lease, the_ttl, mine, remains);
     END IF;
     UPDATE hustings.guard_lease
-        SET holder = the_holder, life = the_life, token = the_token, ttl = lasting,
-            mark = the_mark, favoured = NULL, written = clock_timestamp()
+        SET holder = the_holder, incarnation = the_incarnation, token = the_token, ttl = lasting,
+            mark = the_mark, successor = NULL, written = clock_timestamp()
         WHERE group_name = the_group;
     PERFORM hustings.guard_tell(the_group);
     RETURN jsonb_build_object('granted', true, 'token', the_token, 'ttl', lasting);
 END $$;
 
 CREATE OR REPLACE FUNCTION hustings.guard_renew(
-    the_group text, the_holder text, the_life numeric, the_token bigint,
+    the_group text, the_holder text, the_incarnation numeric, the_token bigint,
     the_ttl double precision, the_mark bigint, mine bigint, remains double precision
 ) RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE
@@ -134,7 +151,9 @@ DECLARE
 BEGIN
     PERFORM hustings.guard_durably();
     SELECT * INTO lease FROM hustings.guard_lease WHERE group_name = the_group FOR UPDATE;
-    IF (lease.holder, lease.life, lease.token) = (the_holder, the_life, the_token) THEN
+    IF (lease.holder, lease.incarnation, lease.token)
+        = (the_holder, the_incarnation, the_token)
+    THEN
         lasting := hustings.guard_covering(lease, the_ttl, mine, remains);
         UPDATE hustings.guard_lease
             SET ttl = lasting, mark = the_mark, written = clock_timestamp()
@@ -146,22 +165,23 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE FUNCTION hustings.guard_release(
-    the_group text, the_holder text, the_life numeric, the_token bigint, the_next text,
+    the_group text, the_holder text, the_incarnation numeric, the_token bigint, the_next text,
     the_mark bigint
 ) RETURNS jsonb LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM hustings.guard_durably();
     UPDATE hustings.guard_lease
-        SET holder = NULL, favoured = the_next, mark = the_mark, written = clock_timestamp()
+        SET holder = NULL, successor = the_next, mark = the_mark, written = clock_timestamp()
         WHERE group_name = the_group
-            AND (holder, life, token) = (the_holder, the_life, the_token);
+            AND (holder, incarnation, token) = (the_holder, the_incarnation, the_token);
     IF FOUND THEN
         PERFORM hustings.guard_tell(the_group);
     END IF;
     RETURN to_jsonb(FOUND);
 END $$;
 
--- For an operator: who holds keeps its token, whoever comes next has one above this.
+-- For an operator: the present holder keeps its token. The token of the next holder is larger than
+-- `above`.
 CREATE OR REPLACE FUNCTION hustings.guard_recover(the_group text, above bigint) RETURNS jsonb
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -172,7 +192,8 @@ BEGIN
     RETURN to_jsonb(true);
 END $$;
 
--- A word that tells this lease from those of other databases; who finds none leaves one.
+-- The random word by which members know that they use the same database. The first member that
+-- asks stores it.
 CREATE OR REPLACE FUNCTION hustings.guard_name(the_group text, word text, instead boolean)
 RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE

@@ -164,12 +164,12 @@ class GroupVoters:
             if asked.nonce and doubted != self.number and loop.time() > asked.asked + _FIRST_LOOK:
                 doubted = self.number
                 note(_UNCONFIRMED)
-            enrolment, excuse = self._layer.recovery, self.excuse()
+            recovery, excuse = self._layer.recovery, self.excuse()
             if excuse is not None and excuse != said:
-                note(f"this voter {enrolment.excuse(loop.time())}")
+                note(f"this voter {recovery.excuse(loop.time())}")
             elif excuse is None and said is not None:
                 note("this voter votes now")
-            if enrolment.founded and not begun:
+            if recovery.founded and not begun:
                 begun = True
                 note(_BEGUN)
             said = excuse

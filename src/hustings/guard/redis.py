@@ -73,7 +73,7 @@ KEEPING = Guarantees(
     proviso="as long as no other server takes its place and it is not flushed",
     clock="each observer",
 )
-FORGETFUL = Guarantees(
+VOLATILE = Guarantees(
     guarantee=Guarantee.ADVISORY,
     monotone=False,
     proviso=(
@@ -114,7 +114,7 @@ class RedisGuard(Guard):
         clock: Callable[[], float] | None = None,
     ) -> None:
         super().__init__(clock=clock)
-        self.guarantees = KEEPING if keeps else FORGETFUL
+        self.guarantees = KEEPING if keeps else VOLATILE
         # A cluster hashes the part in braces. Names are quoted, so that no two groups share a key.
         self._key = f"hustings:{{{quote(group, safe='')}}}:guard"
         self._poll = poll

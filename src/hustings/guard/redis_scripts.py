@@ -5,7 +5,7 @@ which may be stepped. A full server evicts other keys first. No script reads a c
 leaves a mark that its writer has drawn. A member that has seen one mark for the time of the lease,
 on its own clock, asks with that mark as `ended`. It takes the lease if the hash still has the mark.
 
-Fields: `token`; `holder` and `life` (its incarnation); `ttl`, how long the last write counts, in
+Fields: `token`; `holder` and its `incarnation`; `ttl`, how long the last write counts, in
 microseconds; `mark` of that write; `next`, the only member that may enter after a release; `floor`,
 which all later tokens exceed; `identity`, a word that tells this hash from those of other servers;
 and, where writes may be lost, `settled` and `max_ttl`: see `ACQUIRE`. Tokens and marks stay text: a
@@ -14,7 +14,8 @@ number of Lua has 53 bits.
 Releases of the first format measured leases by the server's time of day, and kept their end in
 `until`. Such a lease has no mark. Its end serves as the mark, because every renewal moves the end.
 While a lease of this format is held, `until` lies so far ahead that a member of the old format
-waits.
+waits. Earlier releases called the incarnation `life`; a write removes that field, so that a member
+of such a release does not take a new record for its own.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ local function put(name, value)
     if type(value) == 'number' then value = string.format('%.0f', value) end
     redis.call('HSET', KEYS[1], name, value)
 end
-local function held_by(holder, life, token)
-    return field('holder') == holder and field('life') == life and field('token') == token
+local function held_by(holder, incarnation, token)
+    return field('holder') == holder and field('incarnation') == incarnation
+        and field('token') == token
 end
 local function mark_now()
     local till = field('until')
@@ -41,11 +43,11 @@ local function hold(ttl, mark)
     put('ttl', ttl)
     put('mark', mark)
     put('until', FAR)
-    redis.call('HDEL', KEYS[1], 'next', 'next_until')
+    redis.call('HDEL', KEYS[1], 'next', 'next_until', 'life')
     redis.pcall('PUBLISH', KEYS[1], '')
 end
--- A shorter ttl does not shorten what was promised before. Who wrote the last mark knows what is
--- left of that; else the time that stands there may have been promised just now.
+-- A shorter ttl does not shorten an earlier promise. The member that wrote the last mark knows how
+-- much time of it is left. For another member, the whole stored time may be left.
 local function covering(ttl, mine, remains)
     if mark_now() == mine then return math.max(ttl, remains) end
     return math.max(ttl, number('ttl'))
@@ -64,7 +66,7 @@ end
 ACQUIRE = (
     _COMMON
     + """
-local holder, life, ttl, mark = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
+local holder, incarnation, ttl, mark = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 local ended, mine, remains = ARGV[5], ARGV[6], tonumber(ARGV[7])
 local known, lift, leads, keeps = ARGV[8], ARGV[9] == '1', ARGV[10] == '1', ARGV[11] == '1'
 local run_known, known_for, longest = ARGV[12], tonumber(ARGV[13]), tonumber(ARGV[14])
@@ -72,7 +74,7 @@ local function less(a, b) return #a < #b or (#a == #b and a < b) end
 local token, last = field('token') or '0', field('floor') or '0'
 if less(last, token) then last = token end
 local is_over = ended ~= '' and mark_now() == ended
-local is_same = field('holder') == holder and field('life') == life
+local is_same = field('holder') == holder and field('incarnation') == incarnation
 local is_held = field('holder') and not is_same and not is_over
 local is_behind = less(last, known) and not lift and not is_held
 if not keeps then
@@ -99,7 +101,7 @@ if is_over or not is_same or less(token, known) then
     redis.call('HINCRBY', KEYS[1], 'token', 1)
 end
 put('holder', holder)
-put('life', life)
+put('incarnation', incarnation)
 hold(lasting, mark)
 return {1, field('token'), string.format('%.0f', lasting)}
 """
@@ -120,7 +122,7 @@ RELEASE = (
     + """
 local mark, successor = ARGV[4], ARGV[5]
 if not held_by(ARGV[1], ARGV[2], ARGV[3]) then return 0 end
-redis.call('HDEL', KEYS[1], 'holder', 'life', 'until')
+redis.call('HDEL', KEYS[1], 'holder', 'incarnation', 'until')
 put('mark', mark)
 if successor then put('next', successor) end
 redis.pcall('PUBLISH', KEYS[1], '')

@@ -19,7 +19,7 @@ from hustings.lab.tables import Table, as_html
 from hustings.layers.lease import LeaseConfig
 from hustings.protocols.registry import CATALOGUE, Protocol, Use, find, use_of
 from hustings.sim.checkers import Verdict
-from hustings.sim.random_election import Fickle
+from hustings.sim.random_election import RandomElection
 from hustings.sim.swarm import GUARDS, Asking, Elect, Entry, Played, Swarm, play
 
 MAX_SEEDS = 100_000_000
@@ -28,9 +28,9 @@ LARGEST = 64  # worlds that are sent to a worker together
 
 Counts = dict[str, dict[str, int]]
 
-# Fickle is not a protocol: it nominates at random, and a guard must keep its promise even then.
+# The random election is no protocol for users. A guard must keep its promise even with it.
 ENTRIES: dict[str, Entry] = {
-    "fickle": Entry(Fickle, weight=3),
+    "random-election": Entry(RandomElection, weight=3),
     "bully": Entry(find("bully")),
     "le-s": Entry(find("le-s")),
     "le-a": Entry(find("le-a"), (("query", "query"), ("bye", 2))),

@@ -191,9 +191,9 @@ class DuplicateNames:
             return
         if message.incarnation <= mine if settled else not node.lets_in(source):
             return
-        self._ask_namesake(place.endpoint)
+        self._ask_duplicate(place.endpoint)
 
-    def _ask_namesake(self, there: Endpoint) -> None:
+    def _ask_duplicate(self, there: Endpoint) -> None:
         now, claim = asyncio.get_running_loop().time(), self._claim
         if claim is not None and claim.endpoint == there and now - claim.at < _ANSWER:
             return
@@ -229,7 +229,7 @@ class DuplicateNames:
             return
         if not node.settled.is_set():
             if source in node.seeds.endpoints:
-                self._ask_namesake(source)
+                self._ask_duplicate(source)
             return
         now = asyncio.get_running_loop().time()
         if source != node.transport.endpoint and not isinstance(message, ProbeReplyMsg):

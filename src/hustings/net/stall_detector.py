@@ -19,10 +19,10 @@ _LAPSES = 16
 class StallDetector:
     """Gets a beat whenever a member of the process runs.
 
-    >>> pulse = StallDetector(10.0)
-    >>> pulse.beat(10.05), pulse.beat(14.0)
+    >>> detector = StallDetector(10.0)
+    >>> detector.beat(10.05), detector.beat(14.0)
     (None, None)
-    >>> pulse.away(ran=10.02, due=11.0), pulse.away(ran=14.0, due=11.0)
+    >>> detector.away(ran=10.02, due=11.0), detector.away(ran=14.0, due=11.0)
     (3.0, 0.0)
     """
 
@@ -54,12 +54,12 @@ class StallDetector:
         return longest
 
 
-_pulses: WeakKeyDictionary[asyncio.AbstractEventLoop, StallDetector] = WeakKeyDictionary()
+_detectors: WeakKeyDictionary[asyncio.AbstractEventLoop, StallDetector] = WeakKeyDictionary()
 
 
 def stall_detector_of(loop: asyncio.AbstractEventLoop) -> StallDetector:
     """The detector that all members on one event loop share."""
-    pulse = _pulses.get(loop)
-    if pulse is None:
-        pulse = _pulses[loop] = StallDetector(loop.time())
-    return pulse
+    detector = _detectors.get(loop)
+    if detector is None:
+        detector = _detectors[loop] = StallDetector(loop.time())
+    return detector

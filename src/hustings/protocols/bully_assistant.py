@@ -307,9 +307,9 @@ class BullyAssistant(Bully):
         if self.voted != (self.term, leader):
             self.voted = (self.term, leader)
             self.assistant = None
-            favourite = self.next_best(ctx, leader)
-            if favourite is not None:
-                ctx.send(leader, VoteMsg(self.term, favourite))
+            candidate = self.next_best(ctx, leader)
+            if candidate is not None:
+                ctx.send(leader, VoteMsg(self.term, candidate))
 
     def win(self, ctx: Context) -> None:
         super().win(ctx)
@@ -342,15 +342,15 @@ class BullyAssistant(Bully):
         self.electorate = []
         best = None
         most = -1
-        favoured = list(self.votes.values())
+        candidates = list(self.votes.values())
         for member in ctx.view.ranking(self.choice).ids:  # best first, so ties go to the better
-            if member in self.votes and favoured.count(member) > most:
-                best, most = member, favoured.count(member)
+            if member in self.votes and candidates.count(member) > most:
+                best, most = member, candidates.count(member)
         if best is not None:
             self.assistant = best
             result = AssistantMsg(self.term, best)
-            for voter in self.votes:
-                ctx.send(voter, result)
+            for member in self.votes:
+                ctx.send(member, result)
 
     @upon(AssistantMsg)
     def on_assistant(self, ctx: Context, sender: MemberId, message: AssistantMsg) -> None:

@@ -194,14 +194,14 @@ class QuorumLeaseLayer(Layer):
 
     def _settle(self, ctx: Context) -> None:
         """Send messages, count this member's own vote, pass on verdicts, until nothing is left."""
-        petition = self.proposer
+        proposer = self.proposer
         for _ in range(MAX_TURNS):
-            if petition.outbox:
-                self._ask_voters(ctx, petition.outbox.pop(0))
+            if proposer.outbox:
+                self._ask_voters(ctx, proposer.outbox.pop(0))
             elif self.reconfiguration.outbox:
                 self._post(ctx, *self.reconfiguration.outbox.pop(0))
-            elif petition.verdicts:
-                self.inner.on_verdict(VotersContext(ctx, self), petition.verdicts.pop(0))
+            elif proposer.verdicts:
+                self.inner.on_verdict(VotersContext(ctx, self), proposer.verdicts.pop(0))
             else:
                 return
         raise ProtocolBug(f"member {ctx.me.id} does not come to an end with itself")

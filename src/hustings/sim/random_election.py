@@ -13,11 +13,11 @@ from hustings.core.outcome import ELECTING, Guarantee
 MUSE = "muse"
 
 
-class Fickle(Election):
+class RandomElection(Election):
     """Anybody may lead at any time."""
 
     about = About(
-        name="fickle",
+        name="random-election",
         family="none",
         paper="none",
         idea="anybody may lead at any time, until somebody calls",

@@ -233,7 +233,7 @@ class _Picture:
         self._axis()
         for reign in self._in_order():
             self._reign(reign)
-        self._lifelines()
+        self._member_lines()
         for mark in self._layout.marks:
             self._reserve(mark)
         for arrow in self._layout.arrows:
@@ -314,7 +314,7 @@ class _Picture:
 
     # Lines
 
-    def _lifelines(self) -> None:
+    def _member_lines(self) -> None:
         for member, row in self._row.items():
             self._text(_MARGIN, row + 4, f"member {member}", "name")
         for life in self._layout.lives:

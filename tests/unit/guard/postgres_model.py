@@ -51,9 +51,9 @@ class Database:
         self.row: dict[str, Any] = {
             "token": 0,
             "holder": None,
-            "life": 0,
+            "incarnation": 0,
             "ttl": 0.0,
-            "favoured": None,
+            "successor": None,
             "mark": 0,
             "floor": 0,
             "identity": None,
@@ -102,12 +102,14 @@ class Database:
         return max(ttl, remains if self.row["mark"] == mine else self.row["ttl"])
 
     def _is(self, *who: object) -> bool:
-        return tuple(self.row[name] for name in ("holder", "life", "token"))[: len(who)] == who
+        return (
+            tuple(self.row[name] for name in ("holder", "incarnation", "token"))[: len(who)] == who
+        )
 
     def _acquire(
         self,
         holder: str,
-        life: int,
+        incarnation: int,
         ttl: float,
         mark: int,
         ended: int,
@@ -118,13 +120,13 @@ class Database:
     ) -> object:
         row = self.row
         is_over = ended != 0 and row["mark"] == ended
-        is_same = self._is(holder, life)
+        is_same = self._is(holder, incarnation)
         if not is_over and not is_same:
             seen = {"granted": False, "mark": row["mark"], "ttl": row["ttl"]}
             if row["holder"] is not None:
                 return {**seen, "holder": row["holder"], "token": row["token"]}
-            if row["favoured"] not in (None, holder):
-                return {**seen, "holder": row["favoured"], "token": 0}
+            if row["successor"] not in (None, holder):
+                return {**seen, "holder": row["successor"], "token": 0}
         token = row["token"]
         if not is_same or is_over or token < known:
             last = max(token, row["floor"])
@@ -132,25 +134,40 @@ class Database:
                 return {"behind": last}
             token = max(last, known) + 1
         lasting = self._covering(ttl, mine, remains) if is_same else ttl
-        row |= {"holder": holder, "life": life, "token": token, "ttl": lasting, "mark": mark}
-        row["favoured"] = None
+        row |= {
+            "holder": holder,
+            "incarnation": incarnation,
+            "token": token,
+            "ttl": lasting,
+            "mark": mark,
+        }
+        row["successor"] = None
         self._tell()
         return {"granted": True, "token": token, "ttl": lasting}
 
     def _renew(
-        self, holder: str, life: int, token: int, ttl: float, mark: int, mine: int, remains: float
+        self,
+        holder: str,
+        incarnation: int,
+        token: int,
+        ttl: float,
+        mark: int,
+        mine: int,
+        remains: float,
     ) -> object:
-        if not self._is(holder, life, token):
+        if not self._is(holder, incarnation, token):
             return {"granted": False}
         self.row["ttl"] = self._covering(ttl, mine, remains)
         self.row["mark"] = mark
         self._tell()
         return {"granted": True, "ttl": self.row["ttl"]}
 
-    def _release(self, holder: str, life: int, token: int, to: str | None, mark: int) -> bool:
-        if not self._is(holder, life, token):
+    def _release(
+        self, holder: str, incarnation: int, token: int, to: str | None, mark: int
+    ) -> bool:
+        if not self._is(holder, incarnation, token):
             return False
-        self.row |= {"holder": None, "favoured": to, "mark": mark}
+        self.row |= {"holder": None, "successor": to, "mark": mark}
         self._tell()
         return True
 

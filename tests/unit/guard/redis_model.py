@@ -83,13 +83,13 @@ class Server:
         return max(ttl, int(remains) if self._mark() == mine else self._number("ttl"))
 
     def _is(self, *who: str) -> bool:
-        names = ("holder", "life", "token")[: len(who)]
+        names = ("holder", "incarnation", "token")[: len(who)]
         return tuple(self.hash.get(name) for name in names) == who
 
     def _acquire(
         self,
         holder: str,
-        life: str,
+        incarnation: str,
         ttl: str,
         mark: str,
         ended: str,
@@ -104,7 +104,7 @@ class Server:
         token = self._number("token")
         last = max(token, self._number("floor"))
         is_over = ended != "" and self._mark() == ended
-        is_same = self._is(holder, life)
+        is_same = self._is(holder, incarnation)
         is_held = "holder" in fields and not is_same and not is_over
         is_behind = last < int(known) and lift == "0" and not is_held
         unsettled = self._settle(int(ttl), last, is_behind, leads == "1", *server)
@@ -120,7 +120,7 @@ class Server:
         lasting = self._covering(int(ttl), mine, remains) if is_same else int(ttl)
         if is_over or not is_same or token < int(known):
             fields["token"] = str(max(last, int(known)) + 1)
-        fields |= {"holder": holder, "life": life}
+        fields |= {"holder": holder, "incarnation": incarnation}
         self._hold(lasting, mark)
         return [1, fields["token"], str(lasting)]
 
@@ -149,18 +149,27 @@ class Server:
         return None
 
     def _renew(
-        self, holder: str, life: str, token: str, ttl: str, mark: str, mine: str, remains: str
+        self,
+        holder: str,
+        incarnation: str,
+        token: str,
+        ttl: str,
+        mark: str,
+        mine: str,
+        remains: str,
     ) -> str:
-        if not self._is(holder, life, token):
+        if not self._is(holder, incarnation, token):
             return ""
         lasting = self._covering(int(ttl), mine, remains)
         self._hold(lasting, mark)
         return str(lasting)
 
-    def _release(self, holder: str, life: str, token: str, mark: str, *successor: str) -> int:
-        if not self._is(holder, life, token):
+    def _release(
+        self, holder: str, incarnation: str, token: str, mark: str, *successor: str
+    ) -> int:
+        if not self._is(holder, incarnation, token):
             return 0
-        del self.hash["holder"], self.hash["life"]
+        del self.hash["holder"], self.hash["incarnation"]
         self.hash |= {"mark": mark, **({"next": successor[0]} if successor else {})}
         self.publish()
         return 1

@@ -84,7 +84,7 @@ def test_an_engine_is_no_voter_and_voters_are_no_engine() -> None:
     assert run(asks()) is None
 
 
-def test_every_life_of_a_member_is_another_holder() -> None:
+def test_every_incarnation_of_a_member_is_another_holder() -> None:
     async def holders() -> set[int]:
         lives = set()
         for _ in range(3):

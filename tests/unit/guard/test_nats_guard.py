@@ -58,14 +58,14 @@ def test_the_revision_with_which_holding_began_is_the_token(server: Server) -> N
         sent = ours.now()
         grant = await granted(ours, ADA)
         assert grant == Grant(ADA, 2, sent + TTL / ours.slack)
-        assert record(server) == NatsRecord(ttl=TTL, holder="ada", life=1)
+        assert record(server) == NatsRecord(ttl=TTL, holder="ada", incarnation=1)
         sent = ours.now()
         assert await ours.acquire(ADA, TTL) == Grant(ADA, 2, sent + TTL / ours.slack)
-        assert record(server) == NatsRecord(ttl=TTL, holder="ada", life=1, token=2)
+        assert record(server) == NatsRecord(ttl=TTL, holder="ada", incarnation=1, token=2)
         assert (await ours.renew(grant, TTL)).token == 2
         assert await far.acquire(BEN, 9.0) == HeldBy("ada", 2, TTL)
         answer = await far.acquire(Holder("ada", 2), TTL)
-        assert isinstance(answer, HeldBy), "another life is another holder"
+        assert isinstance(answer, HeldBy), "another incarnation is another holder"
 
     play(story)
 
@@ -201,9 +201,11 @@ def test_below_a_known_token_nothing_is_granted_unless_it_is_lifted(server: Serv
         assert record(server).base == 0
         assert await ours._acquire(ADA, TTL, Floor(3)) == Behind(2), "also to who holds"
         assert await ours._acquire(ADA, TTL, Floor(100, lift=True)) == 103
-        assert record(server) == NatsRecord(ttl=TTL, holder="ada", life=1, base=100)
+        assert record(server) == NatsRecord(ttl=TTL, holder="ada", incarnation=1, base=100)
         assert await ours._acquire(ADA, TTL, Floor(103, lift=True)) == 103, "as high as known"
-        assert record(server) == NatsRecord(ttl=TTL, holder="ada", life=1, token=103, base=100)
+        assert record(server) == NatsRecord(
+            ttl=TTL, holder="ada", incarnation=1, token=103, base=100
+        )
         assert await ours._acquire(ADA, TTL, Floor(104, lift=True)) == 5 + 104
 
     play(story)
@@ -213,7 +215,7 @@ def test_a_base_that_is_higher_than_what_is_known_stays(server: Server) -> None:
     async def story() -> None:
         ours = await opened()
         await granted(ours, ADA)
-        write(server, holder="ada", life=1, token=5, base=100)
+        write(server, holder="ada", incarnation=1, token=5, base=100)
         assert await ours._acquire(ADA, TTL, Floor(50)) == Behind(5)
         assert await ours._acquire(ADA, TTL, Floor(50, lift=True)) == 103
         write(server, token=5, base=200)
@@ -249,7 +251,7 @@ def test_a_renewal_asks_only_once(server: Server) -> None:
             sent = ours.now()
             assert await ours.renew(grant, TTL) == Grant(ADA, 1, sent + TTL / ours.slack)
         assert server.count("get") == reads
-        assert record(server) == NatsRecord(ttl=TTL, holder="ada", life=1, token=1)
+        assert record(server) == NatsRecord(ttl=TTL, holder="ada", incarnation=1, token=1)
 
     play(story)
 
@@ -276,7 +278,7 @@ def test_who_was_overtaken_hears_it_when_it_renews(server: Server) -> None:
     async def story() -> None:
         ours = await opened()
         grant = await granted(ours, ADA)
-        write(server, holder="ben", life=1)
+        write(server, holder="ben", incarnation=1)
         with pytest.raises(NotGranted, match=r"^ada#1 does not hold 1 any more$"):
             await ours.renew(grant, TTL)
         assert record(server).holder == "ben"
@@ -293,7 +295,7 @@ def test_a_renewal_whose_answer_is_lost_does_no_harm(server: Server) -> None:
         with pytest.raises(Unreachable):
             await ours.renew(grant, TTL)
         assert (await ours.renew(grant, TTL)).token == grant.token == 2
-        assert record(server) == NatsRecord(ttl=TTL, holder="ada", life=1, token=2)
+        assert record(server) == NatsRecord(ttl=TTL, holder="ada", incarnation=1, token=2)
 
     play(story)
 
@@ -370,7 +372,7 @@ def test_who_was_overtaken_while_it_gave_back_has_nothing_to_give(server: Server
         grant = await granted(ours, ADA)
 
         def overtake() -> None:
-            write(server, holder="ben", life=1)
+            write(server, holder="ben", incarnation=1)
 
         server.on("update", overtake)
         await ours.release(grant)
@@ -399,7 +401,7 @@ def test_somebody_who_is_quicker_again_and_again_is_given_up_on(
         grant = await granted(ours, ADA)
 
         def meanwhile() -> None:
-            write(server, holder="ada", life=1, token=1)
+            write(server, holder="ada", incarnation=1, token=1)
 
         before = server.count("update")
         for nth in range(ATTEMPTS):
@@ -468,7 +470,7 @@ def test_entries_reckon_tokens_from_revisions() -> None:
     assert (NatsEntry(None, 7).base, NatsEntry(None, 7).is_of(ADA)) == (0, False)
     assert NatsEntry(NatsRecord(ttl=1.0, base=10), 7).token == 17
     assert NatsEntry(NatsRecord(ttl=1.0, base=10, token=3), 7).token == 3
-    entry = NatsEntry(NatsRecord(ttl=1.0, holder="ada", life=1), 7)
+    entry = NatsEntry(NatsRecord(ttl=1.0, holder="ada", incarnation=1), 7)
     assert entry.is_of(ADA)
     assert not entry.is_of(BEN)
     assert not entry.is_of(Holder("ada", 2))

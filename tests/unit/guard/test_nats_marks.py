@@ -18,9 +18,9 @@ class Clocked(NatsGuard):
 
 def test_an_old_revision_of_a_new_bucket_is_no_lease_that_stood_still() -> None:
     guard = Clocked([], "bucket", "key", shown="nats://a", timeout=1.0)
-    old = NatsEntry(NatsRecord(ttl=5.0, holder="ada", life=1, token=9), 9)
+    old = NatsEntry(NatsRecord(ttl=5.0, holder="ada", incarnation=1, token=9), 9)
     assert guard._remaining(old) == pytest.approx(5.0)
     guard.time = 200.0
     assert guard._remaining(old) < 0
-    new = NatsEntry(NatsRecord(ttl=5.0, holder="ben", life=1, token=10), 9)
+    new = NatsEntry(NatsRecord(ttl=5.0, holder="ben", incarnation=1, token=10), 9)
     assert guard._remaining(new) == pytest.approx(5.0)

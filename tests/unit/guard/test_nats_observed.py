@@ -93,7 +93,9 @@ def test_an_operator_lifts_tokens_of_whoever_comes_next(server: Server) -> None:
         grant = await granted(ours, ADA)
         assert grant.token == 1002
         await far.recover(2000)
-        assert record(server) == NatsRecord(ttl=TTL, holder="ada", life=1, token=1002, base=2000)
+        assert record(server) == NatsRecord(
+            ttl=TTL, holder="ada", incarnation=1, token=1002, base=2000
+        )
         assert (await ours.renew(grant, TTL)).token == 1002, "who holds keeps its token"
         await far.recover(500)
         assert record(server).base == 2000, "nothing is lowered"

@@ -13,7 +13,7 @@ from hustings.guard import Guard, Holder, Holding, Unreachable
 from hustings.guard import postgres as guards
 from hustings.guard import postgres_wire as module
 from hustings.guard.postgres import MIGRATION, PostgresGuard, install
-from hustings.guard.postgres_schema import channel_of
+from hustings.guard.postgres_schema import VERSION, channel_of
 from hustings.guard.urls import make_guard, parse_url
 from tests.unit.guard.postgres_model import SHOWN, URL, Database
 from tests.unit.guard.virtual import TTL, granted, now, play
@@ -38,7 +38,7 @@ def test_a_schema_of_another_version_is_refused(database: Database) -> None:
         async with database.guard():
             assert database.asked == ["version"]
         database.version = 99
-        with pytest.raises(BadInput, match=f"{SHOWN} is of version 99, and this is 3: run"):
+        with pytest.raises(BadInput, match=f"{SHOWN} is of version 99, and this is {VERSION}: run"):
             await database.guard().open()
 
     play(story())

@@ -36,7 +36,7 @@ def test_who_comes_first_gets_token_one_and_who_comes_next_waits(database: Datab
         assert await refusal(ben, BEN) == HeldBy("ada", 1, TTL)
         await asyncio.sleep(4.0)
         assert await refusal(ben, BEN) == HeldBy("ada", 1, 6.0)
-        assert await refusal(ada, Holder("ada", 2)) == HeldBy("ada", 1, 6.0), "another life"
+        assert await refusal(ada, Holder("ada", 2)) == HeldBy("ada", 1, 6.0), "another incarnation"
         await asyncio.sleep(6.0)
         assert (await granted(ben, BEN)).token == 2
         assert database.groups == {"jobs"}

@@ -48,7 +48,7 @@ def test_who_comes_first_gets_token_one_and_who_comes_next_waits() -> None:
     play(story())
 
 
-def test_another_life_of_the_same_member_is_another_holder() -> None:
+def test_another_incarnation_of_the_same_member_is_another_holder() -> None:
     async def story() -> None:
         server = Server()
         await granted(keeping(server), ADA)

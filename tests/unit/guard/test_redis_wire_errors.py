@@ -123,7 +123,7 @@ def test_certificates_are_files_and_belong_to_tls(tmp_path: Path) -> None:
     redis_guard(f"rediss://a?ca={there}")
     with pytest.raises(UnknownName, match="option of redis"):
         make_guard(f"redis://a?ca={there}", "jobs")
-    assert guards.make(parse_url("rediss://a"), "jobs").guarantees is guards.FORGETFUL
+    assert guards.make(parse_url("rediss://a"), "jobs").guarantees is guards.VOLATILE
 
 
 # What errors mean

@@ -20,19 +20,19 @@ from hustings.sim.guarding import Grant, Holder
 from hustings.sim.loss import Uncorrelated
 from hustings.sim.member import SimContext, Status
 from hustings.sim.network import Network
-from hustings.sim.random_election import Fickle
+from hustings.sim.random_election import RandomElection
 from hustings.sim.swarm import Entry, Register, Swarm, Write, play
 from hustings.sim.trace_read import read_stream
 from hustings.sim.world import World
 
-SWARM = Swarm((Entry(Fickle),))
+SWARM = Swarm((Entry(RandomElection),))
 
 
 class Note(Message, frozen=True, tag="NOTE"):
     """A message."""
 
 
-class Scribe(Fickle):
+class Scribe(RandomElection):
     """Stores one more each time a timer fires, then says so to everybody."""
 
     messages = (Note,)
@@ -133,14 +133,14 @@ def test_a_trace_changes_nothing_and_can_be_read() -> None:
     out = io.BytesIO()
     assert play(SWARM, 5, out) == play(SWARM, 5)
     trace = read_stream(io.BytesIO(out.getvalue()))
-    assert (trace.header.seed, trace.header.protocol) == (5, "fickle")
+    assert (trace.header.seed, trace.header.protocol) == (5, "random-election")
 
 
 def test_how_the_work_was_cut_up_cannot_be_seen() -> None:
     assert play_worlds(SWARM, 10, 12, jobs=2) == play_worlds(SWARM, 10, 12)
 
 
-class Raising(Fickle):
+class Raising(RandomElection):
     """Has a mistake in it."""
 
     def call(self, ctx: Context) -> None:
@@ -152,7 +152,7 @@ def test_an_error_in_a_handler_is_found_not_raised() -> None:
     assert played.verdicts["ended"] == (Verdict.VIOLATED, "ZeroDivisionError: a mistake")
 
 
-class Idle(Fickle):
+class Idle(RandomElection):
     """Never nominates anybody."""
 
     def start(self, ctx: Context) -> None:
@@ -170,7 +170,7 @@ def test_a_swarm_of_nothing_is_refused() -> None:
     with pytest.raises(BadInput, match="at least one"):
         Swarm(())
     with pytest.raises(BadInput, match="how a quorum goes round"):
-        Swarm((Entry(Fickle),), ("quorum",))
+        Swarm((Entry(RandomElection),), ("quorum",))
 
 
 def test_somebody_is_confirmed_in_most_worlds() -> None:

@@ -200,14 +200,14 @@ def graded(seat: Seat, batch: Batch, value: Planes, step: int) -> Script[tuple[P
     mine = _proposing(leading, agreed, stage.width)
     inbox = yield Spoken(stage, to_all(members, me, bits_of_planes(mine, batch.count)))
     proposals = [mine, *(_proposals(inbox.get(each), batch) for each in others)]
-    leading, support = _favourite(proposals, stage.width)
+    leading, support = _most_proposed(proposals, stage.width)
     adopted = support.at_least(t + 1)
     sure = support.at_least(k - t)
     value = _choose(adopted, _proposed(leading, adopted, len(value)), value)
     return value, sure
 
 
-def _favourite(proposals: Sequence[Planes], width: int) -> tuple[Planes, BitCounts]:
+def _most_proposed(proposals: Sequence[Planes], width: int) -> tuple[Planes, BitCounts]:
     """Return the value with most proposals, and its proposals.
 
     Good members propose only one value. If, with at most t lies, more than t propose a value, then
