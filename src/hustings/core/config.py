@@ -48,7 +48,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     delta: Annotated[
         float,
-        msgspec.Meta(gt=0, description="bound on the one-way delay; timers default to multiples"),
+        msgspec.Meta(
+            gt=0, description="the longest one-way delay; the default timers are multiples of it"
+        ),
     ] = _ASSUMED
 
     @property

@@ -51,24 +51,32 @@ class LeaseConfig(Config, frozen=True, kw_only=True):
 
     ttl: Annotated[
         Positive | None,
-        msgspec.Meta(description="for how long a leader is confirmed at a time [30 delta]"),
+        msgspec.Meta(description="the length of a lease [30 delta]"),
     ] = None
     drift: Annotated[
         float,
-        msgspec.Meta(ge=0, lt=1, description="every clock's rate lies within 1 +- drift"),
+        msgspec.Meta(
+            ge=0, lt=1, description="the rate of every clock lies between 1 - drift and 1 + drift"
+        ),
     ] = 0.001
     retry: Annotated[
         Positive | None,
-        msgspec.Meta(description="wait for an answer before asking again [3 delta]"),
+        msgspec.Meta(description="the wait for an answer before the next question [3 delta]"),
     ] = None
 
     margin: Annotated[
         float,
-        msgspec.Meta(ge=0, description="lead no more so long before a window ends, to finish in"),
+        msgspec.Meta(
+            ge=0,
+            description="the last part of a lease, in which a member no longer leads "
+            "and ends its work",
+        ),
     ] = 0.0
     first_wait: Annotated[
         float,
-        msgspec.Meta(ge=0, description="before the first question after a start, to hear others"),
+        msgspec.Meta(
+            ge=0, description="the wait before the first question after a start, to hear others"
+        ),
     ] = 0.0
 
     @property

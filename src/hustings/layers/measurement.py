@@ -59,22 +59,26 @@ class MeasureConfig(Config, frozen=True, kw_only=True):
     """The measured quantity, and how soon an attribute follows it."""
 
     what: Annotated[
-        Literal["loss", "delay"], msgspec.Meta(description="what is measured, and its attribute")
+        Literal["loss", "delay"],
+        msgspec.Meta(description="what is measured; the attribute has the same name"),
     ] = "loss"
     T_M: (
         Annotated[float, msgspec.Meta(gt=0, description="time between probes; default 5 delta")]
         | None
     ) = None
     window: Annotated[
-        int, msgspec.Meta(ge=8, le=10_000, description="probes of each member that count")
+        int,
+        msgspec.Meta(
+            ge=8, le=10_000, description="the number of latest probes of each member that count"
+        ),
     ] = 50
     step: (
         Annotated[
             float,
             msgspec.Meta(
                 gt=0,
-                description="a leader gives way to one that measures better by so much; default "
-                "0.1, or delta/4 of delay",
+                description="a leader gives way to a member whose measurement is better by more "
+                "than this; default 0.1 for loss, delta/4 for delay",
             ),
         ]
         | None

@@ -67,7 +67,7 @@ class BroadcastConfig(Config, frozen=True, kw_only=True):
     """The one timer, and whether the START carries the id."""
 
     T: Annotated[float, Meta(gt=0, description="wait for all ids; default 3 delta")] | None = None
-    combined: Annotated[bool, Meta(description="START carries its sender's id")] = False
+    combined: Annotated[bool, Meta(description="START carries the id of its sender")] = False
 
     @property
     def ids(self) -> float:

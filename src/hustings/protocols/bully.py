@@ -67,14 +67,19 @@ class BullyConfig(Config, frozen=True, kw_only=True):
         | None
     ) = None
     max_runs: Annotated[
-        int, Meta(ge=1, description="runs in a row without a result before giving up")
+        int,
+        Meta(
+            ge=1,
+            description="the number of runs in a row without a result after which a "
+            "member gives up",
+        ),
     ] = 16
     election_backoff: Annotated[
         float,
         Meta(
             ge=0,
-            description="a member that heard the coordinator so recently answers a call and begins "
-            "none; 0 always begins one, as in the lecture",
+            description="the time after an election in which a member that is asked answers and "
+            "starts no election; 0: it always starts one, as in the lecture",
         ),
     ] = 0.0
 

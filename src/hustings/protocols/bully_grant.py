@@ -99,12 +99,17 @@ class BullyGrantConfig(Config, frozen=True, kw_only=True):
         Annotated[float, Meta(ge=0, description="wait for a lower initiator; default delta")] | None
     ) = None
     T1: (
-        Annotated[float, Meta(gt=0, description="wait for answers, beyond W; default 2 delta")]
+        Annotated[float, Meta(gt=0, description="the wait for answers, after W; default 2 delta")]
         | None
     ) = None
     T2: Annotated[float, Meta(gt=0, description="wait after GRANT; default 10 delta")] | None = None
     max_runs: Annotated[
-        int, Meta(ge=1, description="runs in a row without a result before giving up")
+        int,
+        Meta(
+            ge=1,
+            description="the number of runs in a row without a result after which a "
+            "member gives up",
+        ),
     ] = 16
 
     @property

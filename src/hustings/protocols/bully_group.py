@@ -93,7 +93,7 @@ class CoordinatorMsg(Message, frozen=True, tag="COORDINATOR"):
 class BullyGroupConfig(Config, frozen=True, kw_only=True):
     """Size of the group, and timers; each one that is not given is a multiple of delta."""
 
-    K: Annotated[int, Meta(ge=1, description="alternates that a leader names")] = 2
+    K: Annotated[int, Meta(ge=1, description="the number of alternates that a leader names")] = 2
     T1: Annotated[float, Meta(gt=0, description="wait for answers; default 2 delta")] | None = None
     T2: (
         Annotated[float, Meta(gt=0, description="wait for an alternate; default T1 + 2 delta")]

@@ -88,7 +88,12 @@ class BullyMapConfig(Config, frozen=True, kw_only=True):
     T: Annotated[float, Meta(gt=0, description="wait for one OK; default 2 delta")] | None = None
     T2: Annotated[float, Meta(gt=0, description="wait for LEADER; default 10 delta")] | None = None
     max_runs: Annotated[
-        int, Meta(ge=1, description="walks in a row without a result before giving up")
+        int,
+        Meta(
+            ge=1,
+            description="the number of walks in a row without a result after which a "
+            "member gives up",
+        ),
     ] = 16
 
     @property

@@ -106,7 +106,14 @@ class ConsensusConfig(Config, frozen=True, kw_only=True):
     T: Annotated[float, Meta(gt=0, description="wait for a majority; default 2 delta")] | None = (
         None
     )
-    attempts: Annotated[int, Meta(ge=1, le=1000, description="to propose, before giving up")] = 20
+    attempts: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=1000,
+            description="the number of attempts to propose after which a member gives up",
+        ),
+    ] = 20
 
     @property
     def wait(self) -> float:

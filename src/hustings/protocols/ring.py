@@ -67,7 +67,10 @@ class PlacedConfig(Config, frozen=True, kw_only=True):
 
     place: Annotated[
         str | None,
-        Meta(description="attribute that says a member's place, clockwise; default: its id"),
+        Meta(
+            description="the attribute that says a member's place on the ring, "
+            "clockwise; default its id"
+        ),
     ] = None
 
     @property
@@ -87,12 +90,19 @@ class RingConfig(PlacedConfig, frozen=True, kw_only=True):
     T: (
         Annotated[
             float,
-            Meta(gt=0, description="wait for the result; default 4 N delta, inf: rely on detector"),
+            Meta(
+                gt=0,
+                description="the wait for the result; default 4 N delta; inf: only the detector "
+                "ends the wait",
+            ),
         ]
         | None
     ) = None
     max_runs: Annotated[
-        int, Meta(ge=1, description="runs one member starts in a row before giving up")
+        int,
+        Meta(
+            ge=1, description="the number of runs that a member starts in a row before it gives up"
+        ),
     ] = 16
 
     @property

@@ -101,12 +101,20 @@ class StableConfig(Config, frozen=True, kw_only=True):
     """Timers, and the meaning of one's own detector's silence."""
 
     T1: Annotated[float, Meta(gt=0, description="wait for answers; default 2 delta")] | None = None
-    T2: Annotated[float, Meta(gt=0, description="wait for a proposer; 2 T1 + delta")] | None = None
+    T2: (
+        Annotated[float, Meta(gt=0, description="wait for a proposer; default 2 T1 + delta")] | None
+    ) = None
     belief: Annotated[
         Literal["told", "silent"],
-        Meta(description="agree only if told of the crash, or unless the leader is known to live"),
+        Meta(
+            description="told: a member agrees only if it was told of the crash; otherwise it "
+            "agrees unless it knows that the leader is alive"
+        ),
     ] = "told"
-    max_runs: Annotated[int, Meta(ge=1, description="runs in vain before giving up")] = 16
+    max_runs: Annotated[
+        int,
+        Meta(ge=1, description="the number of runs without a result after which a member gives up"),
+    ] = 16
 
     @property
     def answers(self) -> float:

@@ -66,17 +66,22 @@ class QuorumConfig(Config, frozen=True, kw_only=True):
     voters: tuple[MemberId, ...] = ()
     max_ttl: Annotated[
         Positive | None,
-        msgspec.Meta(description="voters refuse a lease above this [the time asked for]"),
+        msgspec.Meta(description="the longest lease that voters grant [the requested time]"),
     ] = None
     durable: Annotated[
-        bool, msgspec.Meta(description="whether voters keep what they promise across restarts")
+        bool, msgspec.Meta(description="whether voters keep their promises across restarts")
     ] = True
     initial: Annotated[
         tuple[MemberId, ...],
-        msgspec.Meta(description="whom the group began with, where voters were replaced [voters]"),
+        msgspec.Meta(
+            description="the voters with which the group began, if voters were replaced [voters]"
+        ),
     ] = ()
     above: Annotated[
-        int, msgspec.Meta(ge=0, description="tokens are larger; a number that grows with the date")
+        int,
+        msgspec.Meta(
+            ge=0, description="tokens are larger than this number, which grows with the date"
+        ),
     ] = 0
 
     @property

@@ -54,19 +54,26 @@ class QuorumElectionConfig(LeaseConfig, frozen=True, kw_only=True):
     """The lease, and its voters."""
 
     voters: Annotated[
-        int, Meta(ge=1, le=MOST_VOTERS, description="how many vote: members 1 to this; odd")
+        int,
+        Meta(
+            ge=1,
+            le=MOST_VOTERS,
+            description="the number of voters, which are members 1 to this; odd",
+        ),
     ] = 3
     backoff: (
         Annotated[
-            float, Meta(gt=0, description="draw the wait before asking up to this; default 8 delta")
+            float,
+            Meta(gt=0, description="the longest random wait before a question; default 8 delta"),
         ]
         | None
     ) = None
     max_ttl: (
-        Annotated[float, Meta(gt=0, description="voters refuse a longer lease; default ttl")] | None
+        Annotated[float, Meta(gt=0, description="the longest lease that voters grant; default ttl")]
+        | None
     ) = None
     durable: Annotated[
-        bool, Meta(description="whether voters keep what they promise across restarts")
+        bool, Meta(description="whether voters keep their promises across restarts")
     ] = True
 
     @property

@@ -47,35 +47,52 @@ class AccrualConfig(HeartbeatConfig, frozen=True, kw_only=True):
     """Settings of the accrual detector."""
 
     threshold: Annotated[
-        float, Meta(gt=0, le=300, description="suspect when phi has reached it")
+        float, Meta(gt=0, le=300, description="the value of phi at which a member is suspected")
     ] = 8.0
-    window: Annotated[int, Meta(ge=2, le=10_000, description="gaps kept for each member")] = 100
+    window: Annotated[
+        int,
+        Meta(
+            ge=2,
+            le=10_000,
+            description="the number of gaps between heartbeats that are kept for each member",
+        ),
+    ] = 100
     min_samples: Annotated[
-        int, Meta(ge=1, description="gaps needed before phi replaces the timer T + D")
+        int, Meta(ge=1, description="the number of gaps after which phi replaces the timer T + D")
     ] = 8
     tail: Annotated[
         Literal["normal", "exponential", "peak"],
-        Meta(description="how gaps are taken to be distributed"),
+        Meta(description="the assumed distribution of the gaps"),
     ] = "normal"
     min_deviation: (
         Annotated[
             float,
             Meta(
                 gt=0,
-                description="gaps are never taken for more regular; default D/4, at least T/100",
+                description="the smallest standard deviation that is assumed for the gaps; default "
+                "D/4, at least T/100",
             ),
         ]
         | None
     ) = None
 
     safety: Annotated[
-        float, Meta(ge=1, le=100, description="tail peak: times the worst lateness of late")
+        float,
+        Meta(
+            ge=1,
+            le=100,
+            description="tail peak: the factor by which the largest recent lateness is multiplied",
+        ),
     ] = 3.0
     memory: Annotated[
-        float, Meta(ge=1, le=1e9, description="tail peak: gaps after which a peak counts half")
+        float,
+        Meta(
+            ge=1, le=1e9, description="tail peak: the number of gaps after which a peak counts half"
+        ),
     ] = 500.0
     ceiling: Annotated[
-        float, Meta(ge=1, le=1e6, description="tail peak: patience is at most so many T + D")
+        float,
+        Meta(ge=1, le=1e6, description="tail peak: the longest timeout, as a multiple of T + D"),
     ] = 6.0
 
     @property

@@ -146,7 +146,10 @@ class HeartbeatConfig(Config, frozen=True, kw_only=True):
         Annotated[float, Meta(gt=0, description="period of the heartbeats; default 4 delta")] | None
     ) = None
     D: (
-        Annotated[float, Meta(ge=0, description="delay allowed for a heartbeat; default delta")]
+        Annotated[
+            float,
+            Meta(ge=0, description="the allowance for the delay of a heartbeat; default delta"),
+        ]
         | None
     ) = None
     grace: (
@@ -157,60 +160,77 @@ class HeartbeatConfig(Config, frozen=True, kw_only=True):
     ) = None
     pattern: Annotated[
         Literal["all-to-all", "ring", "leader-to-all", "to-leader"],
-        Meta(description="who beats to whom and who watches whom"),
+        Meta(description="which members send heartbeats, and which members watch them"),
     ] = "all-to-all"
     first_beat_delay: Annotated[
         float,
-        Meta(ge=0, description="the first heartbeat of who begins to beat comes so much later"),
+        Meta(ge=0, description="the time that a member waits before its first heartbeat"),
     ] = 0.0
     successor_period: (
         Annotated[
             float,
             Meta(
                 gt=0,
-                description="pattern leader-to-all: the leader beats to whoever is to lead next "
-                "so often, and to the others every T; default T",
+                description="pattern leader-to-all: the period of the heartbeats from the leader "
+                "to its successor; the other members get one every T; default T",
             ),
         ]
         | None
     ) = None
     beat: Annotated[
         Literal["send", "multicast"],
-        Meta(description="one multicast instead of heartbeats to each, where all get one"),
+        Meta(
+            description="multicast: one multicast replaces the heartbeats to each member, where "
+            "the pattern has them sent to all"
+        ),
     ] = "send"
     liveness: Annotated[
         Literal["heartbeats", "messages"],
-        Meta(description="what shows that a watched member is alive; of a suspect all does"),
+        Meta(
+            description="what shows that a watched member is alive; for a suspected member every "
+            "message does"
+        ),
     ] = "heartbeats"
     ping_timeout: Annotated[
         float,
-        Meta(ge=0, description="ask the silent, and suspect so much later; 0 does not ask"),
+        Meta(
+            ge=0,
+            description="a silent member is asked first, and suspected when it has not answered "
+            "for this time; 0: it is not asked",
+        ),
     ] = 0.0
     successor_head_start: Annotated[
         float,
         Meta(
             ge=0,
-            description="all but the best of those left wait so much longer when a leader is "
-            "suspected; 0 does not wait",
+            description="the time for which all members but the successor hold back a suspicion "
+            "of the leader; 0: none",
         ),
     ] = 0.0
     health_max: Annotated[
         float,
-        Meta(ge=1, le=100, description="most by which own lateness multiplies patience; 1 is off"),
+        Meta(
+            ge=1,
+            le=100,
+            description="the largest factor by which a member's own lateness multiplies its "
+            "timeouts; 1: none",
+        ),
     ] = 8.0
     health_half: (
         Annotated[
             float,
             Meta(
                 gt=0,
-                description="time in which distrust of itself halves; 10 T, or "
-                "6 (successor_period + D)",
+                description="the time in which a member's distrust of itself halves; default 10 "
+                "T, or 6 (successor_period + D)",
             ),
         ]
         | None
     ) = None
     slack: (
-        Annotated[float, Meta(gt=0, description="lateness that is usual; default T/8, at most D/2")]
+        Annotated[
+            float, Meta(gt=0, description="the lateness that is normal; default T/8, at most D/2")
+        ]
         | None
     ) = None
 

@@ -28,80 +28,141 @@ class GossipConfig(Config, frozen=True, kw_only=True):
     T_gossip: (
         Annotated[float, Meta(gt=0, description="period of the gossip; default delta")] | None
     ) = None
-    fanout: Annotated[int, Meta(ge=1, description="members gossiped to in each period")] = 1
+    fanout: Annotated[
+        int, Meta(ge=1, description="the number of members that get gossip in each period")
+    ] = 1
     entries: Annotated[
-        int, Meta(ge=2, le=4096, description="most entries in one gossip message")
+        int, Meta(ge=2, le=4096, description="the largest number of entries in one gossip message")
     ] = 64
     view_size: Annotated[
-        int, Meta(ge=1, description="most other members that a member keeps in view")
+        int, Meta(ge=1, description="the largest number of other members in a view")
     ] = 1000
     partial: Annotated[
         bool,
-        Meta(description="views hold a part of the group: gossip says who leads, and asks more"),
+        Meta(
+            description="a view holds only a part of the group: gossip then also says which member "
+            "leads, and silent members are asked sooner"
+        ),
     ] = False
     T_fail: (
         Annotated[
             float,
-            Meta(gt=0, description="silence that makes a suspect; default from the group's size"),
+            Meta(
+                gt=0,
+                description="the silence after which a member is suspected; default from "
+                "the group's size",
+            ),
         ]
         | None
     ) = None
     T_cleanup: (
         Annotated[
-            float, Meta(gt=0, description="silence after which it is forgotten; default 2 T_fail")
+            float,
+            Meta(
+                gt=0, description="the silence after which a member is forgotten; default 2 T_fail"
+            ),
         ]
         | None
     ) = None
     p_mistake: Annotated[
-        float, Meta(gt=0, lt=1, description="of a wrong suspicion; the default T_fail keeps it")
+        float,
+        Meta(
+            gt=0,
+            lt=1,
+            description="the largest probability of a wrong suspicion, for the default T_fail",
+        ),
     ] = 1e-9
     loss: Annotated[
-        float, Meta(ge=0, lt=1, description="gossip taken to be lost, for the default T_fail")
+        float,
+        Meta(
+            ge=0,
+            lt=1,
+            description="the share of gossip that is assumed to be lost, for the default T_fail",
+        ),
     ] = 0.1
     minima: Annotated[
-        int, Meta(ge=3, le=4096, description="variates r of the size estimate, error 1/sqrt(r-2)")
+        int,
+        Meta(
+            ge=3,
+            le=4096,
+            description="the number r of random values in the estimate of the group's size; its "
+            "error is 1/sqrt(r-2)",
+        ),
     ] = 128
     epoch: Annotated[
-        int, Meta(ge=2, description="gossip periods after which the size is estimated anew")
+        int,
+        Meta(
+            ge=2,
+            description="the number of gossip periods after which a new estimate of "
+            "the size begins",
+        ),
     ] = 100
     whole: Annotated[
         bool,
-        Meta(description="a view that is not full holds the group: count it, do not estimate"),
+        Meta(
+            description="a view that is not full holds the whole group: its size is the group's, "
+            "without an estimate"
+        ),
     ] = False
     seeds: Annotated[
-        int, Meta(ge=0, description="contacts asked at the start; 0: join by multicast only")
+        int,
+        Meta(
+            ge=0,
+            description="the number of contacts that a new member asks; 0: it asks "
+            "by multicast only",
+        ),
     ] = 3
     transfer_messages: Annotated[
-        int, Meta(ge=1, le=64, description="messages of a state transfer to a new member")
+        int,
+        Meta(ge=1, le=64, description="the number of messages in a state transfer to a new member"),
     ] = 4
     transfer_entries: (
         Annotated[
             int,
-            Meta(ge=2, le=65_536, description="most entries in one of them; default as in gossip"),
+            Meta(
+                ge=2,
+                le=65_536,
+                description="the largest number of entries in one message of a state transfer; "
+                "default entries",
+            ),
         ]
         | None
     ) = None
     transfers_per_period: Annotated[
-        int, Meta(ge=1, description="most state transfers that a member gives in one period")
+        int,
+        Meta(
+            ge=1,
+            description="the largest number of state transfers that a member sends in one period",
+        ),
     ] = 16
     introductions: Annotated[
-        int, Meta(ge=0, description="members to whom one that has joined introduces itself")
+        int, Meta(ge=0, description="the number of members to which a new member introduces itself")
     ] = 0
     pull: Annotated[
         bool,
-        Meta(description="who knows far fewer than another member asks it for a state transfer"),
+        Meta(
+            description="a member that knows far fewer members than another one asks that one for "
+            "a state transfer"
+        ),
     ] = False
     gossip_bytes: (
         Annotated[
             int,
             Meta(
-                ge=64, description="most bytes of entries in one gossip message; default no limit"
+                ge=64,
+                description="the largest number of bytes of the entries in one gossip message; "
+                "default no limit",
             ),
         ]
         | None
     ) = None
     join_attempts: Annotated[
-        int, Meta(ge=1, description="attempts to join until nobody answers")
+        int,
+        Meta(
+            ge=1,
+            description="the number of attempts to join without an answer; then the "
+            "member is alone",
+        ),
     ] = 5
     # Bimodal multicast
     T_round: (
@@ -112,28 +173,49 @@ class GossipConfig(Config, frozen=True, kw_only=True):
         Meta(
             ge=0,
             le=64,
-            description="members to whom each passes a multicast on when it first gets it; 0: the "
-            "world's multicast is the first phase",
+            description="the number of members to which a member passes a multicast on when it "
+            "first gets it; 0: the first phase is the network's own multicast",
         ),
     ] = 0
     rounds: Annotated[
-        int, Meta(ge=1, description="anti-entropy rounds for which a message is buffered")
+        int,
+        Meta(ge=1, description="the number of anti-entropy rounds for which a message is buffered"),
     ] = 20
-    digests: Annotated[int, Meta(ge=1, description="members sent a digest in each round")] = 2
+    digests: Annotated[
+        int, Meta(ge=1, description="the number of members that get a digest in each round")
+    ] = 2
     digest: Annotated[
-        int, Meta(ge=1, le=4096, description="most messages listed in a digest, the latest first")
+        int,
+        Meta(
+            ge=1,
+            le=4096,
+            description="the largest number of messages in a digest, the latest first",
+        ),
     ] = 32
-    solicits: Annotated[int, Meta(ge=1, description="most messages asked for in one round")] = 16
-    copies: Annotated[int, Meta(ge=1, description="most messages retransmitted in one round")] = 16
-    buffer: Annotated[int, Meta(ge=1, description="most messages buffered at one time")] = 256
+    solicits: Annotated[
+        int,
+        Meta(ge=1, description="the largest number of messages that are asked for in one round"),
+    ] = 16
+    copies: Annotated[
+        int,
+        Meta(ge=1, description="the largest number of messages that are sent again in one round"),
+    ] = 16
+    buffer: Annotated[
+        int, Meta(ge=1, description="the largest number of messages in the buffer")
+    ] = 256
     origins: Annotated[
-        int, Meta(ge=1, description="most senders whose messages are told from copies")
+        int, Meta(ge=1, description="the largest number of senders whose copies are recognised")
     ] = 4096
     window: Annotated[
-        int, Meta(ge=1, le=4096, description="latest messages of a sender told from copies")
+        int,
+        Meta(
+            ge=1,
+            le=4096,
+            description="the number of latest messages of a sender whose copies are recognised",
+        ),
     ] = 64
     multicast_bytes: Annotated[
-        int, Meta(ge=1, description="most bytes of a message that is multicast")
+        int, Meta(ge=1, description="the largest size of a multicast message, in bytes")
     ] = 8192
 
     # What follows

@@ -17,13 +17,19 @@ CONVERGENCE = ("start", "join-larger", "join-smaller")
 
 Period = Annotated[float, Meta(ge=1e-6, description="announcements are repeated every T_A")]
 Interval = Annotated[
-    float, Meta(ge=0, description="suppression interval, within which members wake up")
+    float, Meta(ge=0, description="the suppression interval, in which members wake up")
 ]
 NamedLaw = Annotated[
-    Law, Meta(description="law of the wake-up time: uniform, or truncated exponential")
+    Law, Meta(description="the distribution of the wake-up time: uniform, or truncated exponential")
 ]
 Lambda = Annotated[
-    float, Meta(gt=0, le=500, description="lambda of the exponential law: more wake late")
+    float,
+    Meta(
+        gt=0,
+        le=500,
+        description="lambda of the exponential distribution: the larger, the "
+        "more members wake up late",
+    ),
 ]
 
 
@@ -50,44 +56,59 @@ class AnnounceConfig(Config, frozen=True, kw_only=True):
     T_L: (
         Annotated[
             float,
-            Meta(gt=0, description="silence after which a leader is given up; default 3 T_A"),
+            Meta(gt=0, description="the silence after which a leader is given up; default 3 T_A"),
         ]
         | None
     ) = None
     leaders: Annotated[
-        int, Meta(ge=1, le=100, description="how many leaders the group shall have (k)")
+        int, Meta(ge=1, le=100, description="the number of leaders that the group should have (k)")
     ] = 1
     aged: Annotated[
         int,
-        Meta(ge=1, le=1000, description="steps in which a silent leader expires; 1: all at once"),
+        Meta(
+            ge=1,
+            le=1000,
+            description="the number of steps in which a silent leader expires; 1: all at once",
+        ),
     ] = 1
     bye: (
         Annotated[
             int,
-            Meta(ge=0, le=MAX_BYES, description="Byes of a departing leader; default none"),
+            Meta(
+                ge=0,
+                le=MAX_BYES,
+                description="the number of Byes that a departing leader sends; default none",
+            ),
         ]
         | None
     ) = None
     bye_loss: (
         Annotated[
             float,
-            Meta(ge=0, lt=1, description="loss for which the number of Byes is worked out"),
+            Meta(ge=0, lt=1, description="the loss from which the number of Byes is computed"),
         ]
         | None
     ) = None
     bye_eps: Annotated[
         float,
-        Meta(gt=0, lt=1, description="with bye_loss: chance that somebody hears none of them"),
+        Meta(
+            gt=0,
+            lt=1,
+            description="with bye_loss: the probability that a member hears none of the Byes",
+        ),
     ] = 0.01
-    bye_gap: Annotated[float, Meta(ge=0, description="time between two Byes")] = 0.0
+    bye_gap: Annotated[float, Meta(ge=0, description="the time between two Byes")] = 0.0
     query: Annotated[
         Literal["none", "query", "suppress-query"],
-        Meta(description="ask for a leader before announcing: at once, or after suppression"),
+        Meta(
+            description="query: a member asks for a leader before it announces itself; "
+            "suppress-query: it asks after suppression"
+        ),
     ] = "none"
     T_Q: (
         Annotated[
             float,
-            Meta(gt=0, description="wait for an answer to a query; default 2.5 delta (+ T_S)"),
+            Meta(gt=0, description="the wait for an answer to a query; default 2.5 delta (+ T_S)"),
         ]
         | None
     ) = None
@@ -235,13 +256,18 @@ class LeSConfig(SuppressConfig, frozen=True, kw_only=True):
     wake: Annotated[
         Literal["random", "criterion", "linked"],
         Meta(
-            description="wake-up time: drawn, by place in the view (better ones earlier), or drawn "
-            "so that better ones are likely to be earlier"
+            description="the wake-up time: random; by the place in the view, better members "
+            "earlier (criterion); or random so that better members are probably "
+            "earlier (linked)"
         ),
     ] = "random"
     link: Annotated[
         float,
-        Meta(ge=0, le=1, description="with wake=linked: 0 is all chance, 1 all place in the view"),
+        Meta(
+            ge=0,
+            le=1,
+            description="with wake=linked: from 0 (only chance) to 1 (only the place in the view)",
+        ),
     ] = 0.5
 
     @property
@@ -255,7 +281,10 @@ class LeMConfig(SuppressConfig, frozen=True, kw_only=True):
 
     key: Annotated[
         Literal["absolute", "relative"],
-        Meta(description="what is compared: the instant of waking up, or the time slept"),
+        Meta(
+            description="what is compared: the time of waking up (absolute), or the length of the "
+            "sleep (relative)"
+        ),
     ] = "absolute"
 
     def broken_rules(self) -> list[str]:
@@ -287,7 +316,7 @@ class AlConfig(Config, frozen=True, kw_only=True):
     T_A: Period = 1.0
     T_L: (
         Annotated[
-            float, Meta(gt=0, description="silence after which a state expires; default 3 T_A")
+            float, Meta(gt=0, description="the silence after which a state expires; default 3 T_A")
         ]
         | None
     ) = None
@@ -315,7 +344,11 @@ class SupAlConfig(AlConfig, frozen=True, kw_only=True):
     law: NamedLaw = "uniform"
     lam: Lambda = 5.0
     yields: Annotated[
-        bool, Meta(description="whether one that announces defers, too, to whomever it hears")
+        bool,
+        Meta(
+            description="whether a member that announces itself also gives way to every member "
+            "that it hears"
+        ),
     ] = True
 
     def broken_rules(self) -> list[str]:
@@ -331,17 +364,29 @@ class SupAlRandomConfig(AlConfig, frozen=True, kw_only=True):
     T_L: (
         Annotated[
             float,
-            Meta(gt=0, description="silence after which a state expires; default 3 T_A per member"),
+            Meta(
+                gt=0,
+                description="the silence after which a state expires; default 3 T_A for "
+                "each member",
+            ),
         ]
         | None
     ) = None
     T_S: Annotated[
-        float, Meta(ge=0, description="within it members wake up in every interval; at most T_A")
+        float,
+        Meta(
+            ge=0,
+            description="the first part of each interval, in which members wake up; at most T_A",
+        ),
     ] = 0.5
     law: NamedLaw = "uniform"
     lam: Lambda = 5.0
     suppress: Annotated[
-        bool, Meta(description="whether who hears anybody skips its turn; false: all take turns")
+        bool,
+        Meta(
+            description="whether a member that hears another one skips its turn; false: every "
+            "member takes its turn"
+        ),
     ] = True
 
     def broken_rules(self) -> list[str]:

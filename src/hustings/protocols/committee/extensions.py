@@ -58,11 +58,14 @@ class GroupAgreementConfig(CommitteeConfig, frozen=True, kw_only=True):
 
     input: Annotated[
         Literal["random", "same", "split"],
-        Meta(description="random bits, all 1, or the first half 0 and the second 1"),
+        Meta(
+            description="the inputs: random bits, all 1, or 0 in the first half of the members "
+            "and 1 in the second"
+        ),
     ] = "random"
     deciders: (
         Annotated[
-            int, Meta(ge=1, le=4096, description="size of the set that decides; default 8 ln n")
+            int, Meta(ge=1, le=4096, description="the size of the set that decides; default 8 ln n")
         ]
         | None
     ) = None

@@ -42,26 +42,30 @@ Knob = Annotated[int, Meta(ge=1, le=MOST)]
 class CommitteeConfig(Config, frozen=True, kw_only=True):
     """Profile, overrides, adversary."""
 
-    b: Annotated[float, Meta(ge=0, lt=1, description="share of the members that is bad")] = 0.0
+    b: Annotated[float, Meta(ge=0, lt=1, description="the share of bad members")] = 0.0
     adversary: Annotated[
         str,
-        Meta(max_length=200, description="who is corrupted and what the bad do: greedy+pack+lie"),
+        Meta(
+            max_length=200,
+            description="which members are corrupted, and what bad members do, such "
+            "as greedy+pack+lie",
+        ),
     ] = "random"
     profile: Annotated[
         str, Meta(max_length=40, description="lean, robust, tuned, high-b, single or printed")
     ] = "lean"
     experiment: Annotated[
-        bool, Meta(description="run with b of a third or more, where nothing is promised")
+        bool, Meta(description="run with b of a third or more, for which there is no promise")
     ] = False
     model: Annotated[
         Literal["unsigned", "signed"],
         Meta(
-            description="signed: agreement bears up to a half of liars, as with signatures; "
-            "large-scale engine only"
+            description="signed: agreement tolerates up to half of the members as liars, as with "
+            "signatures; only in the large-scale engine"
         ),
     ] = "unsigned"
     N: (
-        Annotated[int, Meta(ge=1, le=MOST, description="size of the group, where it is known")]
+        Annotated[int, Meta(ge=1, le=MOST, description="the size of the group, where it is known")]
         | None
     ) = None
     network_seed: (
@@ -71,14 +75,19 @@ class CommitteeConfig(Config, frozen=True, kw_only=True):
         ]
         | None
     ) = None
-    c0: Annotated[int, Meta(ge=1, le=MOST, description="members of a leaf")] | None = None
-    d0: Annotated[int, Meta(ge=1, le=64, description="leaves of a member")] | None = None
+    c0: (
+        Annotated[int, Meta(ge=1, le=MOST, description="the number of members in a leaf")] | None
+    ) = None
+    d0: Annotated[int, Meta(ge=1, le=64, description="the number of leaves of a member")] | None = (
+        None
+    )
     layers: (
         Annotated[
             str,
             Meta(
                 max_length=200,
-                description="elected layers, each children:neighbours:halvings, as 32:32:2,16:16:4",
+                description="the elected layers, each as children:neighbours:halvings, such as "
+                "32:32:2,16:16:4",
             ),
         ]
         | None
@@ -86,7 +95,12 @@ class CommitteeConfig(Config, frozen=True, kw_only=True):
     monitors: (
         Annotated[
             int,
-            Meta(ge=1, le=MOST, description="leaves that a member asks who sits in other nodes"),
+            Meta(
+                ge=1,
+                le=MOST,
+                description="the number of leaves that a member asks for the members of "
+                "other nodes",
+            ),
         ]
         | None
     ) = None
@@ -96,19 +110,33 @@ class CommitteeConfig(Config, frozen=True, kw_only=True):
             Meta(
                 ge=1,
                 le=64,
-                description="members from whom each of those has heard it; with model=signed "
-                "leaves, all of whose members tell it",
+                description="the number of members that told it to each of these leaves; with "
+                "model=signed the number of leaves, all members of which tell it",
             ),
         ]
         | None
     ) = None
-    path: Annotated[int, Meta(ge=1, le=4096, description="steps of the random path")] | None = None
+    path: (
+        Annotated[int, Meta(ge=1, le=4096, description="the number of steps of the random path")]
+        | None
+    ) = None
     r_end: (
-        Annotated[int, Meta(ge=1, le=MOST, description="candidates left when the endgame begins")]
+        Annotated[
+            int,
+            Meta(
+                ge=1, le=MOST, description="the number of candidates with which the endgame begins"
+            ),
+        ]
         | None
     ) = None
     poll: (
-        Annotated[int, Meta(ge=1, le=MOST, description="members asked in the last step")] | None
+        Annotated[
+            int,
+            Meta(
+                ge=1, le=MOST, description="the number of members that are asked in the last step"
+            ),
+        ]
+        | None
     ) = None
     tau: (
         Annotated[
@@ -116,8 +144,8 @@ class CommitteeConfig(Config, frozen=True, kw_only=True):
             Meta(
                 ge=1,
                 le=MOST,
-                description="committees of one layer a member may sit in before it falls silent; "
-                "default max(8, four times the average)",
+                description="the number of committees of one layer in which a member may sit; in "
+                "more it is silent; default max(8, four times the average)",
             ),
         ]
         | None
@@ -125,22 +153,34 @@ class CommitteeConfig(Config, frozen=True, kw_only=True):
     endgame: (
         Annotated[
             Endgame,
-            Meta(description="full (path), small (halve, then path), baton, or feige to one"),
+            Meta(
+                description="full (a path), small (halve, then a path), baton, or feige (bins "
+                "until one is left)"
+            ),
         ]
         | None
     ) = None
-    bins: Annotated[Binning, Meta(description="lightest bin: of two, repeated, or once")] | None = (
-        None
-    )
+    bins: (
+        Annotated[Binning, Meta(description="the lightest bin: of two bins and repeated, or once")]
+        | None
+    ) = None
     final: (
         Annotated[
             Final,
-            Meta(description="who asks in the last step: who believes to lead, or everybody"),
+            Meta(
+                description="which members ask in the last step: those that believe that "
+                "they lead, or all"
+            ),
         ]
         | None
     ) = None
     size: (
-        Annotated[int, Meta(ge=1, le=MOST, description="members of profile single's committee")]
+        Annotated[
+            int,
+            Meta(
+                ge=1, le=MOST, description="profile single: the number of members in the committee"
+            ),
+        ]
         | None
     ) = None
 

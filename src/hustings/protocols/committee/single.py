@@ -37,16 +37,24 @@ PAPER = "Scalable Leader Election (2006), section 2"
 MODEL = "synchronous rounds; fewer than a third are Byzantine, send last and know everything"
 
 Count = Annotated[int, Meta(ge=1, le=4096)]
-Liars = Annotated[int, Meta(ge=0, description="how many liars to be ready for; default all it can")]
+Liars = Annotated[
+    int, Meta(ge=0, description="the number of liars to tolerate; default as many as possible")
+]
 
 
 class CommitteeOfAll(Config, frozen=True, kw_only=True):
     """What both elections share: the agreement below them, and the adversary."""
 
-    protocol: Annotated[Method, Meta(description="phase king, or the recursive one")] = "recursive"
+    protocol: Annotated[Method, Meta(description="phase king, or the recursive protocol")] = (
+        "recursive"
+    )
     t: Liars | None = None
-    adversary: Annotated[str, Meta(description="who is bad and what they do, joined by +")] = "none"
-    bad: Annotated[int, Meta(ge=0, description="how many are bad; default t")] | None = None
+    adversary: Annotated[
+        str, Meta(description="which members are bad, and what they do, joined by +")
+    ] = "none"
+    bad: Annotated[int, Meta(ge=0, description="the number of bad members; default t")] | None = (
+        None
+    )
 
     def seat(self, me: MemberId, members: Members) -> Seat:
         """Return a member's seat, if the group is large enough for this many bad members."""
@@ -68,27 +76,39 @@ class AgreementConfig(CommitteeOfAll, frozen=True, kw_only=True):
 
     input: Annotated[
         Literal["random", "same", "split"],
-        Meta(description="random bits, all 1, or the first half 0 and the second 1"),
+        Meta(
+            description="the inputs: random bits, all 1, or 0 in the first half of the members "
+            "and 1 in the second"
+        ),
     ] = "random"
-    instances: Annotated[Count, Meta(description="agreements in one batch")] = 1
+    instances: Annotated[Count, Meta(description="the number of agreements in one batch")] = 1
 
 
 class LightestBinConfig(CommitteeOfAll, frozen=True, kw_only=True):
     """How many bins how often, and what follows."""
 
-    halvings: Annotated[int, Meta(ge=0, le=20, description="elections with two bins")] = 1
+    halvings: Annotated[
+        int, Meta(ge=0, le=20, description="the number of elections with two bins")
+    ] = 1
     bins: (
         Annotated[int, Meta(ge=2, le=4096, description="one election with this many bins instead")]
         | None
     ) = None
     style: Annotated[
         Literal["none", "full", "small", "baton", "feige"],
-        Meta(description="the endgame that makes one of those elected the leader"),
+        Meta(description="the endgame that makes one of the elected members the leader"),
     ] = "none"
-    depth: Annotated[int, Meta(ge=1, le=4096, description="steps of a path")] = DEPTH
-    r_end: Annotated[int, Meta(ge=1, description="halve to this many before a game")] = R_END
+    depth: Annotated[int, Meta(ge=1, le=4096, description="the number of steps of a path")] = DEPTH
+    r_end: Annotated[
+        int,
+        Meta(ge=1, description="the number of candidates to which bins reduce before the endgame"),
+    ] = R_END
     pad: Annotated[
-        int, Meta(ge=0, description="add the lowest ids up to this many, as printed")
+        int,
+        Meta(
+            ge=0,
+            description="the number of candidates up to which the lowest ids are added, as printed",
+        ),
     ] = 0
 
 

@@ -24,7 +24,11 @@ class ProbabilisticConfig(Config, frozen=True, kw_only=True):
     K: (
         Annotated[
             float,
-            Meta(gt=0, le=1e12, description="relay members aimed at in the first round; default 7"),
+            Meta(
+                gt=0,
+                le=1e12,
+                description="the intended number of relay members in the first round; default 7",
+            ),
         ]
         | None
     ) = None
@@ -36,23 +40,32 @@ class ProbabilisticConfig(Config, frozen=True, kw_only=True):
         ),
     ] = "paper"
     max_rounds: (
-        Annotated[int, Meta(ge=1, le=MAX_ROUNDS, description="rounds before giving up; default 5")]
+        Annotated[
+            int,
+            Meta(
+                ge=1,
+                le=MAX_ROUNDS,
+                description="the number of rounds after which a member gives up; default 5",
+            ),
+        ]
         | None
     ) = None
     K_max: (
-        Annotated[float, Meta(gt=0, le=1e12, description="cap on K in every round; default none")]
+        Annotated[
+            float, Meta(gt=0, le=1e12, description="the largest K of any round; default none")
+        ]
         | None
     ) = None
     N: (
-        Annotated[int, Meta(ge=1, le=MOST, description="size of the group, where it is known")]
+        Annotated[int, Meta(ge=1, le=MOST, description="the size of the group, where it is known")]
         | None
     ) = None
     estimate: (
         Annotated[
             Literal["exact", "gossip", "view"],
             Meta(
-                description="N_i: the given N, the gossiped estimate, or the size of the own "
-                "view; default exact if N is given, else gossip"
+                description="N_i: the given N (exact), the estimate from gossip, or the size of "
+                "the member's own view; default exact if N is given, otherwise gossip"
             ),
         ]
         | None
@@ -60,66 +73,85 @@ class ProbabilisticConfig(Config, frozen=True, kw_only=True):
     thinning: Annotated[
         Literal["delay", "hash", "all"],
         Meta(
-            description="who asks for the next round: who waits shortest, who has a small hash "
-            "(the paper's Figure 3), or all"
+            description="which member asks for the next round: the one with the shortest delay, "
+            "those with a small hash (the paper's Figure 3), or all"
         ),
     ] = "delay"
     W: (
         Annotated[
             float,
-            Meta(gt=0, description="window of the delay before asking again; default 20 T_3"),
+            Meta(
+                gt=0,
+                description="the window of the random delay before the next round; default 20 T_3",
+            ),
         ]
         | None
     ) = None
     relay_by: Annotated[
         Literal["unicast", "multicast"],
         Meta(
-            description="how relay members find each other: in their views, or, where these are "
-            "small, by telling all whom they prefer"
+            description="how relay members find each other: unicast, in their views; or "
+            "multicast, for small views: each tells all members which member it "
+            "prefers"
         ),
     ] = "unicast"
     join_on_contact: Annotated[
-        bool, Meta(description="who missed the beginning joins when a relay member contacts it")
+        bool,
+        Meta(
+            description="a member that missed the beginning of a round joins when a relay member "
+            "contacts it"
+        ),
     ] = False
-    p_ucastl: Annotated[float, Meta(ge=0, le=1, description="loss of a unicast")] | None = None
-    p_mcastl: (
-        Annotated[float, Meta(ge=0, le=1, description="loss of a multicast, at each receiver")]
+    p_ucastl: (
+        Annotated[float, Meta(ge=0, le=1, description="the probability that a unicast is lost")]
         | None
     ) = None
-    p_fail: Annotated[float, Meta(ge=0, le=1, description="a member's crash in one round")] = 0.0
+    p_mcastl: (
+        Annotated[
+            float, Meta(ge=0, le=1, description="the probability that a receiver loses a multicast")
+        ]
+        | None
+    ) = None
+    p_fail: Annotated[
+        float, Meta(ge=0, le=1, description="the probability that a member crashes in one round")
+    ] = 0.0
     view_prob: (
         Annotated[
-            float, Meta(gt=0, le=1, description="probability that a member knows another one")
+            float, Meta(gt=0, le=1, description="the probability that a member knows another one")
         ]
         | None
     ) = None
     T_1: (
         Annotated[
             float,
-            Meta(gt=0, description="others wait so long for the finals; default T_2 + 2 T_3"),
+            Meta(
+                gt=0, description="the time that members wait for the finals; default T_2 + 2 T_3"
+            ),
         ]
         | None
     ) = None
     T_2: (
-        Annotated[float, Meta(gt=0, description="length of the relay phase; default 3/2 K delta")]
+        Annotated[
+            float, Meta(gt=0, description="the length of the relay phase; default 3/2 K delta")
+        ]
         | None
     ) = None
     T_3: (
         Annotated[
-            float, Meta(gt=0, description="time within which a multicast is there; default delta")
+            float, Meta(gt=0, description="the time in which a multicast arrives; default delta")
         ]
         | None
     ) = None
     group: Annotated[
-        str, Meta(max_length=400, description="name of the group, which keys the hash")
+        str, Meta(max_length=400, description="the name of the group, which is the key of the hash")
     ] = ""
     hash_skew: Annotated[
         float,
         Meta(
             ge=0.05,
             le=20,
-            description="how unfair the hash is: its distribution function is x^(1/hash_skew); 1 "
-            "is fair, and above it more members pass the filter than K says",
+            description="the unfairness of the hash: its distribution function is x^(1/hash_skew); "
+            "with 1 it is fair, and with more than 1 more than K members pass the filter",
         ),
     ] = 1.0
 
