@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from hustings.guard.registry import ENGINES
 from hustings.protocols.registry import PROTOCOLS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -211,7 +212,8 @@ def test_reach_follows_names_spelt_out() -> None:
 def test_every_module_is_reached() -> None:
     modules = modules_under(ROOT / "src")
     assert modules
-    # The registry names modules of elections and loads the one that is asked for.
+    # The registries name modules of elections and guards, and load the one that is asked for.
     named = [f"hustings.{entry.module}" for entry in PROTOCOLS.values()]
+    named += [f"hustings.guard.{entry.name}" for entry in ENGINES]
     dead = unreached(modules, (*DOORS, *named))
     assert not dead, "nothing imports " + ", ".join(dead)

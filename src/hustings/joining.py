@@ -18,6 +18,7 @@ from hustings.core.errors import BadInput
 from hustings.core.names import is_member_name, member_id
 from hustings.core.outcome import Guarantee
 from hustings.core.streams import Stream, derive
+from hustings.layers.detector.registry import DetectorKind
 from hustings.layers.leadership.priority import OBSERVER, with_attribute
 from hustings.net.addresses import Address, endpoints, parse_address, parse_seed, permit
 from hustings.net.agreed_config import AgreedConfig, ConfigCheck, Field, agreed_config, label_of
@@ -98,7 +99,7 @@ def join(
     state: str | Path | None = None,
     observer: bool = False,
     multicast: str = "fan-out",
-    detector: str = "accrual",
+    detector: DetectorKind = "accrual",
     detector_settings: Mapping[str, object] | None = None,
     gossip_settings: Mapping[str, object] | None = None,
     leadership_settings: Mapping[str, object] | None = None,
@@ -117,7 +118,8 @@ def join(
 ) -> Joining:
     """Join a group: `async with hustings.join("billing", seeds=["10.0.0.1"]) as member:`.
 
-    `protocol` is a name, `module:Class`, `file.py:Class` or the class of an election.
+    `protocol` is a name, `module:Class`, `file.py:Class` or the class of an election. `detector` is
+    accrual, heartbeat, or one of your own, named in the same ways.
 
     `name` must be unique in the group. `seeds` are addresses of members; some of them should be up
     sooner or later. With a `key` traffic is sealed: a file of `hustings keygen`, or several files,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -11,9 +12,10 @@ from click.testing import CliRunner
 
 from hustings.cli.app import hustings
 from hustings.core.errors import BadInput
+from hustings.guard import inspection
 from hustings.guard.base import Grant, Holder
-from hustings.guard.registry import CATALOGUE
-from hustings.guard.urls import BUILT_IN, make_guard
+from hustings.guard.registry import BY_SCHEME, CATALOGUE
+from hustings.guard.urls import make_guard
 from tests.guard.engines import started
 from tests.guard.engines.base import Engine
 
@@ -32,8 +34,7 @@ def told(*words: str) -> str:
 
 def test_every_built_in_guard_is_listed_and_keeps_its_word_about_it() -> None:
     rows = json.loads(told("--json"))["guards"]
-    same = {"etcds": "etcd", "postgresql": "postgres", "rediss": "redis", "valkey": "redis"}
-    assert {row["name"] for row in rows} == {"quorum", *(same.get(it, it) for it in BUILT_IN)}
+    assert {row["name"] for row in rows} == {"quorum", *(it.name for it in BY_SCHEME.values())}
     assert all(row["installed"] for row in rows)
     by_name = {row["name"]: row for row in rows}
     advisory = {name for name, row in by_name.items() if row["guarantee"] != "leased"}
@@ -47,7 +48,7 @@ def test_every_built_in_guard_is_listed_and_keeps_its_word_about_it() -> None:
 def test_a_guard_that_cannot_be_used_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its client is there: nothing has to be installed."""
     monkeypatch.setenv("CONSUL_HTTP_TOKEN_FILE", "/nowhere/token")
-    monkeypatch.setitem(BUILT_IN, "nats", ("hustings.nowhere", "make", "nats"))
+    monkeypatch.setitem(sys.modules, "hustings.guard.nats", None)  # as if it had no client
     why = "CONSUL_HTTP_TOKEN_FILE: cannot read password file /nowhere/token: "
     rows = {row["name"]: row for row in json.loads(told("--json"))["guards"]}
     assert (rows["consul"]["installed"], rows["nats"]["installed"]) == (True, False)
@@ -91,6 +92,23 @@ def test_who_holds_is_told(valkey: Engine) -> None:
 def test_what_it_cannot_do(words: tuple[str, ...], sentence: str) -> None:
     with pytest.raises(BadInput, match=sentence):
         told(*words)
+
+
+def test_a_program_asks_the_same_as_the_command(valkey: Engine) -> None:
+    url = valkey.url("asked")
+
+    async def hold() -> Grant:
+        async with make_guard(url, "asked") as guard:
+            grant = await guard.acquire(Holder("web-1", 1), 30.0)
+            assert isinstance(grant, Grant)
+            return grant
+
+    grant = asyncio.run(hold())
+    found = asyncio.run(inspection.look(url, "asked"))
+    assert (found.holding.holder, found.holding.token) == ("web-1", grant.token)
+    assert found.to_json() == json.loads(told(url, "--group", "asked", "--json"))
+    made = asyncio.run(inspection.look(lambda group: make_guard(url, group), "asked"))
+    assert made == found, "a function that makes the guard, as join takes it"
 
 
 def test_the_schema_is_installed_where_it_is_missing() -> None:

@@ -13,7 +13,8 @@ import pytest
 
 from hustings.core.errors import BadInput
 from hustings.guard import Grant, Holder, Unreachable, make_guard, parse_url
-from hustings.guard.postgres import MIGRATION, install
+from hustings.guard.inspection import install
+from hustings.guard.postgres import MIGRATION
 from hustings.guard.postgres_schema import VERSION, channel_of
 from hustings.guard.postgres_wire import PostgresAddress, PostgresWire, text
 from tests.guard.conformance import granted, reached, refused, rig_on
@@ -96,7 +97,7 @@ def test_a_missing_schema_says_what_to_run(postgres: Postgres, database: str) ->
         await asyncio.gather(*(install(url) for _ in range(4)))  # at once, and again
         async with guard:
             first = await granted(guard, ADA, 20.0)
-            await install(parse_url(url))
+            await install(url)
             assert (await guard.renew(first, 20.0)).token == first.token, "it keeps what it has"
 
     run(play())
@@ -389,7 +390,6 @@ def test_a_password_need_not_stand_in_the_address(
 
     async def play() -> None:
         await install(url)
-        await install(parse_url(url))
         async with make_guard(url, "secretive") as guard:
             await guard.release(await granted(guard, ADA, 20.0))
         monkeypatch.delenv("PGPASSFILE", raising=False)

@@ -40,7 +40,7 @@ FROM_EXTRA = ("prometheus_client", "starlette", "uvicorn")
 )
 @click.option("--observer", is_flag=True, help="Watch only; never lead.")
 @click.option("--multicast", metavar="HOW", help="fan-out, bimodal, gossip or ip:GROUP:PORT.")
-@click.option("--detector", metavar="NAME", help="accrual or heartbeat.")
+@click.option("--detector", metavar="NAME", help="accrual, heartbeat, or file.py:Class.")
 @click.option("--preempt", is_flag=True, help="A better member displaces the leader.")
 @click.option(
     "--preempt-after",

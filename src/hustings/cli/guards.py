@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,11 +12,8 @@ from hustings.cli.output import show_json, show_table
 from hustings.core.errors import BadInput, printable
 
 if TYPE_CHECKING:
-    from hustings.guard.base import Guarantees, Guard, Holding
-
-WITHIN_S = 10.0
-
-T = TypeVar("T")
+    from hustings.guard.base import Guarantees, Holding
+    from hustings.guard.inspection import GuardState
 
 
 @click.command()
@@ -69,25 +64,33 @@ def guards(
             raise BadInput(f"{word} needs the address of an engine")
         _list(as_json)
         return
+    from hustings.guard import inspection
+
     whose = "group" if group is None else group
-    lifted: dict[str, object] = {}
+    token = None
     if recover:
         if group is None:
             raise BadInput("--recover needs --group: every group has tokens of its own")
-        lifted["above"] = _recover(url, group, install, _token(above), sure=yes, asks=not as_json)
-    guarantees, holding = asyncio.run(_look(url, whose, install))
+        token = _token(above)
+        _check_asks(sure=yes, asks=not as_json)
+    if install:
+        asyncio.run(inspection.install(url, whose))
+    if token is not None:
+        if not yes:
+            _confirm(asyncio.run(inspection.look(url, whose)), token)
+        asyncio.run(inspection.recover(url, whose, token))
+    found = asyncio.run(inspection.look(url, whose))
     if as_json:
-        held_now = {"group": whose, "holder": holding.holder, "token": holding.token}
-        show_json({**held_now, **lifted, **to_json(guarantees)})
+        show_json({**found.to_json(), **({} if token is None else {"above": token})})
         return
-    if recover:
-        click.echo(f"all tokens of {whose} are larger than {lifted['above']} from now on")
-    _show(whose, guarantees, holding)
+    if token is not None:
+        click.echo(f"all tokens of {whose} are larger than {token} from now on")
+    _show(found)
 
 
 def _list(as_json: bool) -> None:
     """A list of all guards."""
-    from hustings.guard.registry import all_guarantees
+    from hustings.guard.inspection import all_guarantees
     from hustings.guard.urls import NotInstalled
 
     rows = all_guarantees()
@@ -134,7 +137,9 @@ def _list(as_json: bool) -> None:
 
 
 def _json_of(guarantees: Guarantees | BadInput) -> dict[str, object]:
-    return {"problem": str(guarantees)} if isinstance(guarantees, BadInput) else to_json(guarantees)
+    return (
+        {"problem": str(guarantees)} if isinstance(guarantees, BadInput) else guarantees.to_json()
+    )
 
 
 def _why_not(error: BadInput) -> str:
@@ -150,9 +155,10 @@ def _held(holding: Holding) -> str:
     return f"{printable(holding.holder)}, token {holding.token}"
 
 
-def _show(group: str, guarantees: Guarantees, holding: Holding) -> None:
+def _show(found: GuardState) -> None:
     """Show one guard, and its holder."""
-    click.echo(f"{group} is held by: {_held(holding)}")
+    guarantees = found.guarantees
+    click.echo(f"{found.group} is held by: {_held(found.holding)}")
     click.echo(
         f"guarantee: {guarantees.guarantee.value}; leases hold while clocks' rates keep to 1 +- "
         f"{guarantees.drift:g} (measured by: {guarantees.clock})"
@@ -177,30 +183,17 @@ def is_terminal() -> bool:
     return sys.stdin.isatty()
 
 
-def _recover(url: str, group: str, install: bool, above: int, *, sure: bool, asks: bool) -> int:
-    """Lift the tokens of a group above a number, after a confirmation; return that number."""
-    if not sure:
-        if not (asks and is_terminal()):
-            raise BadInput("--recover changes the tokens of a group: say --yes if that is meant")
-        _, holding = asyncio.run(_look(url, group, install))
-        click.echo(f"{group} is held by: {_held(holding)}", err=True)
-        question = f"All tokens of {group} shall be larger than {above} from now on?"
-        click.confirm(question, abort=True, err=True)
-    asyncio.run(_lift(url, group, above))
-    return above
+def _check_asks(*, sure: bool, asks: bool) -> None:
+    """Refuse to change tokens where nobody has said yes, and nobody can be asked."""
+    if not sure and not (asks and is_terminal()):
+        raise BadInput("--recover changes the tokens of a group: say --yes if that is meant")
 
 
-def to_json(guarantees: Guarantees) -> dict[str, object]:
-    """What a guard guarantees, as data."""
-    return {
-        "guarantee": guarantees.guarantee.value,
-        "drift": guarantees.drift,
-        "monotone": guarantees.monotone,
-        "proviso": guarantees.proviso,
-        "clock": guarantees.clock,
-        "unreachable": guarantees.unreachable,
-        "evidence": guarantees.evidence,
-    }
+def _confirm(found: GuardState, above: int) -> None:
+    """Show the present holder, and ask whether to go on."""
+    click.echo(f"{found.group} is held by: {_held(found.holding)}", err=True)
+    question = f"All tokens of {found.group} shall be larger than {above} from now on?"
+    click.confirm(question, abort=True, err=True)
 
 
 def _growth(guarantees: Guarantees) -> str:
@@ -214,52 +207,3 @@ def _proviso(guarantees: Guarantees) -> str:
 
 def _evidence(guarantees: Guarantees) -> str:
     return guarantees.evidence or "the engine itself"
-
-
-async def _look(url: str, group: str, install: bool) -> tuple[Guarantees, Holding]:
-    async def ask(guard: Guard) -> tuple[Guarantees, Holding] | None:
-        async with guard.observe() as states:
-            async for state in states:
-                return guard.guarantees, state
-        return None
-
-    found = await _ask(url, group, ask, install=install)
-    if found is None:
-        raise BadInput(f"this guard has nothing to say about {group!r}")
-    return found
-
-
-async def _lift(url: str, group: str, above: int) -> None:
-    await _ask(url, group, lambda guard: guard.recover(above))
-
-
-async def _ask(
-    url: str, group: str, ask: Callable[[Guard], Awaitable[T]], *, install: bool = False
-) -> T:
-    """Open a guard, ask it something, and close it; report a guard that does not answer."""
-    from hustings.guard.base import Unreachable
-    from hustings.guard.quorum import SCHEME
-    from hustings.guard.urls import make_guard, parse_url
-
-    place = parse_url(url)
-    if place.scheme == SCHEME:
-        raise BadInput("quorum:// is a group's own: ask one of its members, or its agent")
-    try:
-        if install:
-            if not place.scheme.startswith("postgres"):
-                raise BadInput(f"{place.scheme} needs nothing installed")
-            make_guard(url, group)  # its client may be missing: this says so
-            from hustings.guard.postgres import install as install_postgres
-
-            await install_postgres(place)
-        guard = make_guard(url, group)
-        try:
-            async with asyncio.timeout(WITHIN_S), guard:
-                return await ask(guard)
-        finally:
-            with suppress(Exception):
-                await guard.close()
-    except (Unreachable, TimeoutError) as error:
-        raise BadInput(
-            f"guard {place.shown} does not answer ({error}): start it, or correct its address"
-        ) from None

@@ -276,7 +276,7 @@ WORLD_OPTIONS = (
         "--detection",
         default="scripted",
         show_default=True,
-        help="scripted (as --detector says), perfect, heartbeat, accrual.",
+        help="scripted (as --detector says), perfect, heartbeat, accrual, or file.py:Class.",
     ),
     click.option(
         "--detection-set",

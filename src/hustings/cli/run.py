@@ -96,7 +96,11 @@ RESTARTS = ("never", "on-failure", "always")
     help="fan-out, bimodal, gossip or ip:GROUP:PORT.",
 )
 @click.option(
-    "--detector", default="accrual", show_default=True, metavar="NAME", help="accrual or heartbeat."
+    "--detector",
+    default="accrual",
+    show_default=True,
+    metavar="NAME",
+    help="accrual, heartbeat, or file.py:Class.",
 )
 @click.option(
     "--detector-set",

@@ -138,6 +138,18 @@ class Guarantees(msgspec.Struct, frozen=True, kw_only=True):
     unreachable: str = "the holder leads until its lease ends; then there is no leader"
     evidence: str = ""  # if the engine itself was not tested: what was tested instead
 
+    def to_json(self) -> dict[str, object]:
+        """As data for scripts."""
+        return {
+            "guarantee": self.guarantee.value,
+            "drift": self.drift,
+            "monotone": self.monotone,
+            "proviso": self.proviso,
+            "clock": self.clock,
+            "unreachable": self.unreachable,
+            "evidence": self.evidence,
+        }
+
 
 class Guard(ABC):
     """A lease with a token for one group. Open it with `async with`, or with `open` and `close`.
@@ -182,6 +194,10 @@ class Guard(ABC):
 
         `BadInput` means that waiting does not help. `Unreachable` means that waiting may help.
         """
+
+    async def install(self) -> None:
+        """Create what the engine needs before it can grant leases, such as a table."""
+        raise BadInput("this guard's engine needs nothing installed")
 
     async def identity(self) -> str:
         """The word that tells this engine from all others, at each of its addresses.

@@ -19,6 +19,7 @@ from hustings.core.errors import BadInput
 from hustings.guard.base import Guarantees, Guard, Holder, Unreachable
 from hustings.guard.client import LeaseClient
 from hustings.guard.quorum import SCHEME, GroupVoters, VoterOptions
+from hustings.guard.registry import BY_SCHEME
 from hustings.guard.urls import GuardUrl, make_guard, parse_url
 from hustings.layers.lease import LeaseConfig, LeaseLayer
 from hustings.net.agreed_config import Field
@@ -26,18 +27,7 @@ from hustings.net.node import MemberNode
 
 GuardLike = str | Callable[[str], Guard]
 
-SAME = {"etcds": "etcd", "postgresql": "postgres", "rediss": "redis", "valkey": "redis"}
-PORTS = {
-    "consul": 8500,
-    "etcd": 2379,
-    "kubernetes": 6443,
-    "nats": 4222,
-    "postgres": 5432,
-    "redis": 6379,
-    "zookeeper": 2181,
-}
 SCOPES = ("election", "dc", "lease", "recipe", "context")  # options that choose a part of an engine
-USUAL_PATHS = {"nats": "hustings", "redis": "0", "zookeeper": "hustings"}
 _INCARNATION_BITS = 62
 MOST_KIND = 24  # characters
 PATIENCE = 10.0  # seconds for which a member that opens tries an engine that does not answer
@@ -64,7 +54,7 @@ class GroupGuard:
     def kind(self) -> str:
         """The part that all members of a group must have in common; their addresses may differ."""
         name = self.shown.partition(":")[0].lower()
-        return SAME.get(name, name)[:MOST_KIND]
+        return _kind(name)[:MOST_KIND]
 
     @property
     def is_engine(self) -> bool:
@@ -204,20 +194,26 @@ def guard_for(
     )
 
 
+def _kind(scheme: str) -> str:
+    """The engine of a scheme: two schemes may mean the same engine."""
+    return BY_SCHEME[scheme].name if scheme in BY_SCHEME else scheme
+
+
 def _scope(url: GuardUrl) -> str:
     """The scope, without what every engine has anyway."""
-    kind, path = SAME.get(url.scheme, url.scheme), url.path
+    kind, path = _kind(url.scheme), url.path
+    usual_path = BY_SCHEME[url.scheme].path if url.scheme in BY_SCHEME else ""
     if kind == "redis" and path.isascii() and path.isdigit():
         path = f"{int(path)}"
     usual = {"recipe": "kazoo"} if kind == "zookeeper" else {}
     options = {name: url.options[name] for name in SCOPES if name in url.options}
     chosen = [f"{name}={value}" for name, value in options.items() if value != usual.get(name)]
-    return " ".join([*([path] if path not in ("", USUAL_PATHS.get(kind)) else []), *chosen])
+    return " ".join([*([path] if path not in ("", usual_path) else []), *chosen])
 
 
 def _address(url: GuardUrl) -> str:
     """Hosts and ports in order, without the account. The order in the address does not matter."""
-    port = PORTS.get(SAME.get(url.scheme, url.scheme))
+    port = BY_SCHEME[url.scheme].port if url.scheme in BY_SCHEME else None
     places = sorted(f"{host}:{given or port or ''}" for host, given in url.hosts)
     return ",".join(places) or "this machine"
 

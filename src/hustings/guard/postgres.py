@@ -42,13 +42,12 @@ from hustings.guard.base import (
 )
 from hustings.guard.local_expiry import ATTEMPTS, LOOKS, LocalExpiry, new_mark
 from hustings.guard.observer import SeenLease, follow
-from hustings.guard.passwords import with_password
 from hustings.guard.pending_releases import PendingReleases
 from hustings.guard.postgres_schema import MIGRATION, VERSION, channel_of
 from hustings.guard.postgres_wire import PostgresAddress, PostgresWire, text, understood
-from hustings.guard.urls import NET_S, TIMEOUT_S, GuardUrl, check_bounds, one_of, parse_url, seconds
+from hustings.guard.urls import NET_S, TIMEOUT_S, GuardUrl, check_bounds, one_of, seconds
 
-__all__ = ["MIGRATION", "PostgresGuard", "install", "make"]
+__all__ = ["MIGRATION", "PostgresGuard", "make"]
 
 INSTALL_S = 30.0  # another session may hold the lock of the schema
 
@@ -100,6 +99,15 @@ class PostgresGuard(Guard):
                 f"the schema of the guard at {self._address.shown} is of version {version}, "
                 f"and this is {VERSION}: run `hustings guards URL --install`"
             )
+
+    async def install(self) -> None:
+        """Make the guard's table and functions, or bring them up to date."""
+        async with understood(self._address.shown, INSTALL_S):
+            wire = await self._address.dial()
+            try:
+                await wire.execute(MIGRATION)
+            finally:
+                wire.end()
 
     async def close(self) -> None:
         wire, self._wire = self._wire, None
@@ -223,19 +231,6 @@ class _Attention:
 
 def _who(holder: Holder, token: int) -> tuple[str, str, str]:
     return text(holder.name), str(holder.incarnation), str(token)
-
-
-async def install(url: str | GuardUrl) -> None:
-    """Make the guard's table and functions at this address, or bring them up to date."""
-    place = with_password(parse_url(url) if isinstance(url, str) else url)
-    place.only(*_OPTIONS)
-    address = PostgresAddress(place)
-    async with understood(address.shown, INSTALL_S):
-        wire = await address.dial()
-        try:
-            await wire.execute(MIGRATION)
-        finally:
-            wire.end()
 
 
 def make(url: GuardUrl, group: str) -> Guard:

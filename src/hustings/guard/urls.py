@@ -17,26 +17,11 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from hustings.core.errors import BadInput, UnknownName
 from hustings.guard.base import Guard
 from hustings.guard.passwords import PASSWORD_OPTIONS, WITHOUT_PASSWORD, with_password
+from hustings.guard.registry import BY_SCHEME, VOTERS
 
 GROUP = "hustings.guards"
 
 Maker = Callable[["GuardUrl", str], Guard]
-
-# scheme: (module, function that makes the guard, extra that brings its client)
-BUILT_IN: Mapping[str, tuple[str, str, str]] = {
-    "consul": ("hustings.guard.consul", "make", "consul"),
-    "etcd": ("hustings.guard.etcd", "make", "etcd"),
-    "etcds": ("hustings.guard.etcd", "make", "etcd"),
-    "kubernetes": ("hustings.guard.kubernetes", "make", "kubernetes"),
-    "memory": ("hustings.guard.memory", "make", ""),
-    "nats": ("hustings.guard.nats", "make", "nats"),
-    "postgres": ("hustings.guard.postgres", "make", "postgres"),
-    "postgresql": ("hustings.guard.postgres", "make", "postgres"),
-    "redis": ("hustings.guard.redis", "make", "redis"),
-    "rediss": ("hustings.guard.redis", "make", "redis"),
-    "valkey": ("hustings.guard.redis", "make", "redis"),
-    "zookeeper": ("hustings.guard.zookeeper", "make", "zookeeper"),
-}
 
 
 class GuardUrl(NamedTuple):
@@ -168,24 +153,23 @@ def make_guard(text: str, group: str) -> Guard:
 
 def schemes() -> list[str]:
     """All schemes that can be used here, built in and installed."""
-    return sorted({*BUILT_IN, *(each.name for each in entry_points(group=GROUP))})
+    return sorted({*BY_SCHEME, *(each.name for each in entry_points(group=GROUP))})
 
 
 def _maker(scheme: str) -> Maker:
-    known = BUILT_IN.get(scheme)
+    known = BY_SCHEME.get(scheme)
     if known is None:
         for each in entry_points(group=GROUP):
             if each.name == scheme:
                 loaded: Maker = each.load()
                 return loaded
-        raise UnknownName("guard", scheme, [*schemes(), "quorum"])
-    module, name, extra = known
+        raise UnknownName("guard", scheme, [*schemes(), VOTERS.name])
     try:
-        made: Maker = getattr(import_module(module), name)
+        made: Maker = import_module(f"hustings.guard.{known.name}").make
     except ImportError as error:
         raise NotInstalled(
             f"guard {scheme} needs a client that is not installed ({error.name}): "
-            f"pip install 'hustings[{extra}]'"
+            f"pip install 'hustings[{known.extra}]'"
         ) from None
     return made
 

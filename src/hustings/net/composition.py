@@ -21,12 +21,12 @@ from hustings.core.choice import Choice
 from hustings.core.config import Config
 from hustings.core.durations import is_duration, parse_duration
 from hustings.core.election import Election
-from hustings.core.errors import BadInput, UnknownName
+from hustings.core.errors import BadInput
 from hustings.core.messages import Message
-from hustings.layers.detector.accrual import AccrualConfig
 from hustings.layers.detector.detector import Detector
 from hustings.layers.detector.heartbeat import HeartbeatConfig
 from hustings.layers.detector.layer import DetectorLayer
+from hustings.layers.detector.registry import DetectorKind, find_detector
 from hustings.layers.gossip.layer import Codec, GossipConfig, GossipLayer
 from hustings.layers.gossip.membership import Membership
 from hustings.layers.leadership.layer import LeadershipConfig, LeadershipLayer
@@ -51,10 +51,6 @@ if TYPE_CHECKING:
     Voting = Callable[[LeaseLayer], Election]
 
 DELTA = 0.05  # seconds that a message takes at most, unless settings give another bound
-DETECTORS: Mapping[str, type[HeartbeatConfig]] = {
-    "accrual": AccrualConfig,
-    "heartbeat": HeartbeatConfig,
-}
 _ROOM = 1000  # bytes of entries in one gossip message; with envelope and seal it fits a datagram
 _SPREAD = 4  # members to which each member forwards a multicast: 98 % have it before any repair
 _JOIN_WAIT = 1.0  # seconds, at least, that a joining member waits for an answer
@@ -73,7 +69,7 @@ class Design:
     kind: type[Election]
     choice: Choice
     settings: Settings = field(default_factory=dict)
-    detector: str = "accrual"
+    detector: DetectorKind = "accrual"
     detector_settings: Settings = field(default_factory=dict)
     gossip_settings: Settings = field(default_factory=dict)
     leadership_settings: Settings = field(default_factory=dict)
@@ -156,8 +152,7 @@ def configure(design: Design) -> Configured:
     usual = {**design.kind.Settings.for_network(delta, settings), **_upon(design, stack)}
     election = design.kind.Settings.parse({**usual, **settings})
     detector = None
-    if design.detector not in DETECTORS:
-        raise UnknownName("detector", design.detector, DETECTORS)
+    kind = find_detector(design.detector)
     if stack.partial and design.detector_settings:
         raise BadInput(
             "where views are partial, gossip is the detector: set T_gossip and T_fail among "
@@ -166,7 +161,7 @@ def configure(design: Design) -> Configured:
     if stack.partial:
         pass
     elif not design.kind.assumptions.announces:
-        detector = _detector(design, election)
+        detector = _detector(kind, design.detector_settings, election)
     elif design.detector_settings:
         raise BadInput(
             f"{design.kind.about.name} announces its leader all the time and has no detector: "
@@ -286,21 +281,15 @@ def _lease(design: Design, given: Settings, delta: float) -> LeaseConfig:
     return LeaseConfig.parse(known)
 
 
-def _detector(design: Design, election: Config) -> HeartbeatConfig:
+def _detector(kind: type[HeartbeatConfig], settings: Settings, election: Config) -> HeartbeatConfig:
     """Settings of the detector: the leader sends heartbeats, and the others watch it.
 
     A member asks the leader before it suspects the leader. The next leader in rank acts at once.
     The others act after a round trip without news from that member. In an election that all members
     have to agree to, all act at once.
-
-    Real gaps between heartbeats are short and even, with a stall now and then. So the accrual
-    detector uses the worst gap that it has seen lately.
     """
-    kind, delta = DETECTORS[design.detector], election.delta
-    given = in_seconds(design.detector_settings)
-    known: dict[str, object] = {"delta": delta, "pattern": "leader-to-all", "beat": "multicast"}
-    if issubclass(kind, AccrualConfig):
-        known["tail"] = "peak"
+    delta, given = election.delta, in_seconds(settings)
+    known = kind.for_network(delta, given) | {"pattern": "leader-to-all", "beat": "multicast"}
     first = kind.parse({**known, **given})
     known.setdefault("D", 1.5 * delta)
     known["ping_timeout"] = delta if first.period >= 2 * delta else 0.0

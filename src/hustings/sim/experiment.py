@@ -22,10 +22,10 @@ from hustings.core.errors import BadInput, UnknownName
 from hustings.core.plugins import source_digest
 from hustings.core.rounds import RoundBased
 from hustings.core.streams import Stream, derive
-from hustings.layers.detector.accrual import AccrualConfig
 from hustings.layers.detector.detector import Detector
 from hustings.layers.detector.heartbeat import HeartbeatConfig
 from hustings.layers.detector.layer import DetectorLayer
+from hustings.layers.detector.registry import find_detector
 from hustings.layers.gossip.layer import GossipConfig
 from hustings.layers.lease import LeaseConfig, LeaseLayer
 from hustings.layers.measurement import WORST
@@ -59,7 +59,7 @@ from hustings.sim.world import MAX_EVENTS
 MAX_MEMBERS = 1_000_000
 MAX_COUNTED = 10**12
 MAX_STACKED = 2_000
-DETECTION = ("scripted", "perfect", "heartbeat", "accrual")
+SCRIPTED, PERFECT = "scripted", "perfect"  # besides the detectors of the registry
 MEMBERSHIPS = ("ideal", "gossip")
 ANY_NUMBER = 10**9  # members that churn may bring
 FEWEST_EVENTS = 2_000_000  # limit of a run that has an end of its own, at least
@@ -242,7 +242,10 @@ class Experiment:
     def source(self) -> str:
         """Digests of the files that its users' classes are in; kept results depend on them."""
         network = self.network
-        classes = (self.kind, type(network.loss), type(network.multicasts), type(network.delay))
+        classes = (
+            *(self.kind, type(network.loss), type(network.multicasts), type(network.delay)),
+            type(self.detector),
+        )
         return "".join(source_digest(each) for each in dict.fromkeys(classes))
 
     @property
@@ -375,7 +378,7 @@ class Description:
     view: float | None = None  # probability that a member knows another one; None: 1
     clocks: Clocks = field(default_factory=Clocks)
     pauses: Pauses | None = None  # members stand still at random
-    detection: str = "scripted"
+    detection: str = SCRIPTED
     detection_settings: Settings = field(default_factory=dict)
     guard: Settings | None = None
     voting: ToVoting | None = None
@@ -607,26 +610,26 @@ def _calm(
 def _detection(described: Description, delta: float) -> tuple[HeartbeatConfig | None, float | None]:
     """A detector's configuration, or a perfect detector's latency, or neither."""
     given = dict(described.detection_settings)
-    if described.detection not in DETECTION:
-        raise UnknownName("detection", described.detection, DETECTION)
-    if described.detection != "scripted" and described.scenario.detectors:
+    found = None
+    if described.detection not in (SCRIPTED, PERFECT):
+        found = find_detector(described.detection, (SCRIPTED, PERFECT))
+    if described.detection != SCRIPTED and described.scenario.detectors:
         raise BadInput(
             f"--detector scripts who notices, but --detection {described.detection} finds out by "
             "itself: drop one of them"
         )
-    if described.detection == "scripted":
+    if found is not None:
+        return found.parse({"delta": delta, **given}), None
+    if described.detection == SCRIPTED:
         if given:
             raise BadInput("--detection-set goes with --detection perfect, heartbeat or accrual")
         return None, None
-    if described.detection == "perfect":
-        if described.scenario.mobility is not None:
-            raise BadInput(
-                "a perfect detector tells of crashes, not of members out of reach: with --mobility "
-                "take --detection heartbeat or accrual"
-            )
-        return None, _latency(given)
-    kind = HeartbeatConfig if described.detection == "heartbeat" else AccrualConfig
-    return kind.parse({"delta": delta, **given}), None
+    if described.scenario.mobility is not None:
+        raise BadInput(
+            "a perfect detector tells of crashes, not of members out of reach: with --mobility "
+            "take --detection heartbeat or accrual"
+        )
+    return None, _latency(given)
 
 
 def _latency(given: dict[str, object]) -> float:

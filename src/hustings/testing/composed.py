@@ -16,17 +16,15 @@ from hustings.core.choice import parse_choice
 from hustings.core.election import Election
 from hustings.core.errors import BadInput
 from hustings.net.composition import Configured, Design, compose, configure
-from hustings.sim.experiment import Composed, Description
+from hustings.sim.experiment import PERFECT, SCRIPTED, Composed, Description
 from hustings.sim.resident import Composition, Resident
-
-DETECTORS = {"scripted": "accrual", "accrual": "accrual", "heartbeat": "heartbeat"}
 
 
 def compose_members(described: Description, settings: Mapping[str, object]) -> Composed:
     """The members of a description, as `join` would build them."""
-    if described.detection not in DETECTORS:
+    if described.detection == PERFECT:
         raise BadInput(
-            "composed members have a detector of their own, accrual or heartbeat, and not "
+            "composed members have a detector of their own, as accrual or heartbeat, and not "
             f"{described.detection!r}"
         )
     choice = described.choice
@@ -34,7 +32,7 @@ def compose_members(described: Description, settings: Mapping[str, object]) -> C
         kind=described.kind,
         choice=parse_choice(choice) if isinstance(choice, str) else choice,
         settings=settings,
-        detector=DETECTORS[described.detection],
+        detector="accrual" if described.detection == SCRIPTED else described.detection,
         detector_settings=described.detection_settings,
         leadership_settings=described.leadership_settings,
         measure=described.measure or None,

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from hustings.guard import parse_url
-from hustings.guard.postgres import install
+from hustings.guard.inspection import install
 from hustings.guard.postgres_wire import PostgresAddress
 from tests.guard.engines.base import Server
 

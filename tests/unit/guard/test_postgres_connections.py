@@ -12,7 +12,8 @@ from hustings.core.errors import BadInput
 from hustings.guard import Guard, Holder, Holding, Unreachable
 from hustings.guard import postgres as guards
 from hustings.guard import postgres_wire as module
-from hustings.guard.postgres import MIGRATION, PostgresGuard, install
+from hustings.guard.inspection import install
+from hustings.guard.postgres import MIGRATION, PostgresGuard
 from hustings.guard.postgres_schema import VERSION, channel_of
 from hustings.guard.urls import make_guard, parse_url
 from tests.unit.guard.postgres_model import SHOWN, URL, Database
@@ -302,10 +303,9 @@ def test_an_observer_that_is_turned_away_ends(database: Database) -> None:
 # Installing, and addresses
 
 
-@pytest.mark.parametrize("url", [URL, parse_url(URL)], ids=["text", "parsed"])
-def test_the_schema_is_installed_on_a_connection_that_ends(database: Database, url: str) -> None:
+def test_the_schema_is_installed_on_a_connection_that_ends(database: Database) -> None:
     async def story() -> None:
-        await install(url)
+        await install(URL)
         assert database.executed == [MIGRATION]
         assert (len(database.connections), database.open) == (1, 0)
 
@@ -326,8 +326,10 @@ def test_installing_may_wait_for_a_lock_and_not_for_ever(database: Database) -> 
         assert now() == 29.0
         takes = 31.0
         with pytest.raises(Unreachable, match="did not answer within 30 s"):
-            await install(URL)
+            await make_guard(URL, "jobs").install()
         assert database.open == 0
+        with pytest.raises(BadInput, match="does not answer"):
+            await install(URL)
         with pytest.raises(BadInput, match="option of postgres"):
             await install(f"{URL}?colour=red")
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from hustings.core.errors import BadInput
 from hustings.core.outcome import Guarantee
-from hustings.guard import registry, urls
+from hustings.guard import config
 from hustings.guard.base import Guarantees
-from hustings.guard.registry import CATALOGUE, all_guarantees
+from hustings.guard.config import GroupGuard
+from hustings.guard.inspection import all_guarantees
+from hustings.guard.registry import CATALOGUE
 
 
 def test_every_guard_is_listed_with_what_it_promises() -> None:
@@ -28,12 +32,12 @@ def test_every_guard_is_listed_with_what_it_promises() -> None:
 def test_a_guard_that_cannot_be_used_here_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     missing = BadInput("guard postgres needs a client that is not installed")
 
-    def make(text: str, group: str) -> object:
-        if text.startswith("postgres"):
+    def guard_for(guard: str, group: str, id_of: Callable[[str], int]) -> GroupGuard:
+        if guard.startswith("postgres"):
             raise missing
-        return urls.make_guard(text, group)
+        return config.guard_for(guard, group, id_of)
 
-    monkeypatch.setattr(registry, "make_guard", make)
+    monkeypatch.setattr("hustings.guard.inspection.guard_for", guard_for)
     found = {listed.name: promise for listed, promise in all_guarantees()}
     assert len(found) == len(CATALOGUE)
     assert found["postgres"] is missing

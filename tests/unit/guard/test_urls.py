@@ -9,7 +9,8 @@ import pytest
 from hustings.core.errors import BadInput, UnknownName
 from hustings.guard import Guard, make_guard, parse_url, schemes, urls
 from hustings.guard.memory import MemoryGuard, register_of
-from hustings.guard.urls import BUILT_IN, GuardUrl
+from hustings.guard.registry import BY_SCHEME
+from hustings.guard.urls import GuardUrl
 
 
 def test_all_parts() -> None:
@@ -145,7 +146,7 @@ def test_third_parties_add_schemes(monkeypatch: pytest.MonkeyPatch) -> None:
     here = EntryPoint("foreign", f"{__name__}:make_foreign", urls.GROUP)
     monkeypatch.setattr(EntryPoint, "load", lambda self: make_foreign)
     monkeypatch.setattr(urls, "entry_points", lambda group: [here] if group == urls.GROUP else [])
-    assert schemes() == sorted([*BUILT_IN, "foreign"])
+    assert schemes() == sorted([*BY_SCHEME, "foreign"])
     guard = make_guard("foreign://a/path", "group")
     assert isinstance(guard, MemoryGuard)
     assert guard.register is register_of("foreign", "path/group")

@@ -30,8 +30,9 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections import deque
+from collections.abc import Collection
 from functools import lru_cache
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
@@ -45,6 +46,8 @@ _FAR = 37.0  # deviations from which a series replaces erfc, which is about to u
 
 class AccrualConfig(HeartbeatConfig, frozen=True, kw_only=True):
     """Settings of the accrual detector."""
+
+    name: ClassVar[str] = "accrual"
 
     threshold: Annotated[
         float, Meta(gt=0, le=300, description="the value of phi at which a member is suspected")
@@ -106,6 +109,11 @@ class AccrualConfig(HeartbeatConfig, frozen=True, kw_only=True):
     @property
     def longest(self) -> float:
         return self.ceiling * self.timeout
+
+    @classmethod
+    def for_network(cls, delta: float, given: Collection[str] = ()) -> dict[str, object]:
+        """Real gaps are short and even, with a stall now and then: the tail is "peak"."""
+        return {"delta": delta, "tail": "peak"}
 
     def monitor(self) -> Monitor:
         return AccrualMonitor(self)

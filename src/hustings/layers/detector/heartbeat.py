@@ -140,7 +140,13 @@ class HeartbeatMonitor(Monitor):
 
 
 class HeartbeatConfig(Config, frozen=True, kw_only=True):
-    """A detector's settings. The defaults are multiples of delta, as in the lecture."""
+    """A detector's settings. The defaults are multiples of delta, as in the lecture.
+
+    A detector of your own is a subclass: it says its `name`, adds fields, and `monitor` makes its
+    rule. `registry` finds it.
+    """
+
+    name: ClassVar[str] = "heartbeat"
 
     T: (
         Annotated[float, Meta(gt=0, description="period of the heartbeats; default 4 delta")] | None
