@@ -1,1 +1,1 @@
-"""The deterministic world: one seed, one run, whatever the machine. It names no protocol."""
+"""The deterministic world: one seed, one run, on any machine. It names no protocol."""

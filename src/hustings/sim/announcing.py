@@ -1,18 +1,18 @@
-"""The beginning of a group that announces: when everybody has heard the leader, and what it took.
+"""The beginning of a group that announces: when all members have heard the leader, and the cost.
 
-The leader is found, not presumed: it is the first member whom everybody else alive has held once,
-be it for a moment. `tmax` is the instant at which the announcement that completed this was sent.
-Which one that was is known where all messages take the same time; elsewhere only the metrics that
-do not need it are given.
+The leader is found, not presumed: it is the first member that every other live member has held at
+least once, even for a moment. `tmax` is the instant at which the last announcement that this needed
+was sent. That announcement is known only if all messages take the same time. Otherwise only the
+metrics that do not need it are given.
 
-Members that speak once at most elect nobody together: theirs is the time of the last message.
-With several leaders, members do not declare which leaders they hold besides the best. So after
-every announcement has landed, everybody is looked at, and all messages must take one time.
+Members that speak at most once elect no common leader: their time is that of the last message. With
+several leaders, a member declares only the best leader that it holds. So all members are examined
+each time an announcement has arrived, and all messages must take the same time.
 
-An established group (`Steady`) begins as if everybody had just heard the leader. Then messages get
-lost, and how long ago each member last heard the leader becomes a matter of chance. So the group is
-left alone for as many periods as it takes until, but for a chance of `REST`, every member has heard
-an announcement. The period is taken from the leader's first two announcements.
+An established group (`Steady`) begins as if every member had just heard the leader. Then messages
+get lost, and the time since each member last heard the leader becomes random. So nothing happens to
+the group until every member has heard an announcement, except with probability `REST`. The leader's
+first two announcements give the period.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from hustings.sim.world import Ended, World
 
 REST = 1e-6
 MOST_PERIODS = 10_000  # where next to nothing arrives
-MOST_WAITED = 300  # periods in which nobody leads: many leases long
+MOST_WAITED = 300  # periods without a leader: many leases long
 
 
 def warm_up(loss: Loss, members: int) -> int:
-    """How many announcements it takes until (nearly) surely everybody has heard one.
+    """The number of announcements after which (nearly) surely every member has heard one.
 
     >>> from hustings.sim.loss import NoLoss, Uncorrelated
     >>> warm_up(NoLoss(), 500), warm_up(Uncorrelated(0.4), 500)
@@ -52,15 +52,15 @@ def warm_up(loss: Loss, members: int) -> int:
 
 
 class Steady:
-    """Listens to an established leader and calls `ready` once, when chance has set in."""
+    """Listens to an established leader. Calls `ready` once, when the times since are random."""
 
     def __init__(self, world: World, leader: MemberId, ready: Callable[[World], None]) -> None:
-        self.leader = leader  # the established one, or who has taken its place by then
+        self.leader = leader  # the established leader, or the member that has replaced it
         self._ready = ready
         self._periods = warm_up(world.network.multicasts, len(world.live()))
         self._period = 0.0
         self._waited = 0
-        self._last: dict[MemberId, float] = {}  # when each announced itself last
+        self._last: dict[MemberId, float] = {}  # when each member announced itself last
         world.listen_in(self)
 
     def sent(self, world: World, member: SimContext, to: MemberId | None, message: Message) -> None:
@@ -86,9 +86,10 @@ class Steady:
         self._ready(world)
 
     def _wait_on(self, world: World) -> bool:
-        """Nobody leads: a guard may take its time to confirm the first leader, but not for ever.
+        """No member leads yet: a guard may need time to confirm the first one. The wait is bounded.
 
-        A group that has waited in vain may need what is to happen, as voters need one that joins.
+        After the wait the scenario begins all the same, because the group may need it: voters may
+        need the member that joins.
         """
         self._waited += 1
         instant = world.now + self._period
@@ -110,14 +111,14 @@ MAX_ROUNDS = 10_000  # announcements of one member, after which a run is given u
 
 
 def one_delay(network: Network) -> float | None:
-    """How long every message takes, if they all take as long."""
+    """The delay of every message, if all delays are equal."""
     if isinstance(network.delay, Fixed) and not network.reorder:
         return on_grid(network.delay.bound)
     return None
 
 
 class Speech:
-    """Watches members that speak once at most, until nothing is left to happen."""
+    """Watches members that speak at most once, until nothing is left to happen."""
 
     def __init__(self) -> None:
         self._sends: list[float] = []
@@ -131,12 +132,12 @@ class Speech:
             self._speakers[member.id] = None
 
     def declared(self, world: World, member: SimContext, outcome: Outcome) -> None:
-        """Whoever has spoken or heard somebody is done."""
+        """A member that has spoken or heard another one is done."""
         if outcome.__class__ is Elected:
             self._halt = world.now
 
     def changed(self, world: World, member: SimContext) -> None:
-        """Who comes or goes changes nothing about what was said."""
+        """A member that comes or goes changes nothing about earlier messages."""
 
     def metrics(self, world: World) -> Metrics:
         """The last message, and when all had spoken or heard one."""
@@ -154,13 +155,13 @@ class Hearing:
     """Watches a group from its start until all have heard the leader; then stops the run."""
 
     def __init__(self, world: World, *, ordered: bool = False) -> None:
-        """`ordered`: better ones are meant to speak earlier."""
+        """`ordered`: better members should speak earlier."""
         self._ordered = ordered
         self._delay = one_delay(world.network)
         self._live = {member.id: None for member in world.live()}
         self._sends: list[float] = []  # of every message
         self._announced: dict[MemberId, list[float]] = {}  # of each member's announcements
-        self._heard: dict[MemberId, dict[MemberId, float]] = {}  # whom, by whom, first when
+        self._heard: dict[MemberId, dict[MemberId, float]] = {}  # leader, member: since when
         self._leader: MemberId | None = None
         self._silent: MemberId | None = None  # alone, and has not spoken yet
         self._complete = 0.0
@@ -174,7 +175,8 @@ class Hearing:
         if role is Role.COORDINATOR:
             if member.id in self._announced:
                 self._announced[member.id].append(world.now)
-                # Who has been heard is waited for no more: a fault is, that is to come much later.
+                # A leader that all have heard is not waited for. A fault that comes much later is
+                # waited for.
                 if self._leader is None and len(self._announced[member.id]) > MAX_ROUNDS:
                     world.stop(Ended.MAX_ROUNDS)
             else:
@@ -183,7 +185,7 @@ class Hearing:
                     self._complete_with(world, member.id)
 
     def declared(self, world: World, member: SimContext, outcome: Outcome) -> None:
-        """Note who is first held by whom."""
+        """Note when a member first holds a leader."""
         if outcome.__class__ is not Elected:
             return
         leader = outcome.leader
@@ -199,7 +201,7 @@ class Hearing:
                 self._complete_with(world, leader)
 
     def changed(self, world: World, member: SimContext) -> None:
-        """Who comes has to hear the leader too, who is gone need not."""
+        """A member that comes has to hear the leader, too. A member that is gone need not."""
         if member.up:
             self._live[member.id] = None
         elif member.id in self._live:
@@ -216,7 +218,7 @@ class Hearing:
             world.stop()
 
     def metrics(self, world: World) -> Metrics:
-        """What it took; without values if it did not come about."""
+        """The metrics; without values if the group never agreed."""
         names: tuple[str, ...] = ("leadership_delay", "num_msgs", "first_round", "first_round_time")
         timed = ("tmax", "sent_by_tmax", "rounds", "avg_rounds")
         if self._ordered:
@@ -225,7 +227,7 @@ class Hearing:
             return dict.fromkeys((*timed, *names) if self._delay is not None else names)
         found: Metrics = {} if self._delay is None else self._timed(self._leader, self._delay)
         end = self._complete
-        if not self._heard[self._leader]:  # alone: nobody was there to hear it
+        if not self._heard[self._leader]:  # alone: no other member heard it
             end = on_grid(end + (self._delay or 0.0))
         count = bisect_left if self._delay != 0.0 else bisect_right  # itself it counts in any case
         found["leadership_delay"] = end
@@ -239,9 +241,9 @@ class Hearing:
         return found
 
     def _timed(self, leader: MemberId, delay: float) -> Metrics:
-        """What needs to know which announcement was received when."""
+        """The metrics that depend on which announcement arrived when."""
         own, heard = self._announced.get(leader, []), self._heard[leader]
-        if not heard:  # nobody else is there: it led when it first said so
+        if not heard:  # no other member: it led when it first said so
             tmax, rounds, firsts = self._complete, 1, [1]
         else:
             firsts = [bisect_right(own, on_grid(at - delay)) for at in heard.values()]
@@ -295,7 +297,7 @@ class HearingAll:
             world.stop()
 
     def metrics(self, world: World) -> Metrics:
-        """What it took; without values if it did not come about."""
+        """The metrics; without values if the group never agreed."""
         timed = ("tmax", "sent_by_tmax", "rounds", "avg_rounds")
         names = (*timed, "leadership_delay", "num_msgs", "first_round")
         if self._tmax is None:
@@ -313,9 +315,9 @@ class HearingAll:
         }
 
     def _average(self, world: World, tmax: float) -> float:
-        """Over all leaders and all who hold them: the first announcement that each pair needed."""
+        """The mean number of announcements that each pair of leader and follower needed."""
         numbers = [
-            # What landed together with the last one was not looked at on its own any more.
+            # Announcements that arrived together with the last one were not examined separately.
             self._firsts.get((leader, member.id)) or bisect_right(self._announced[leader], tmax)
             for member in world.live()
             for leader in member.election.leaders
@@ -325,9 +327,9 @@ class HearingAll:
 
 
 def settled(world: World, seats: int) -> bool:
-    """Whether all hold the same leaders, as many as there shall be.
+    """Whether all members hold the same leaders, and as many as intended.
 
-    A leader holds those better than itself, and itself; it need not know of the worse ones.
+    A leader holds itself and the better leaders; it need not know the worse ones.
     """
     held = {member.id: member.election.leaders for member in world.live()}
     longest = max(held.values(), key=len, default=())

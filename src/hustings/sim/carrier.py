@@ -1,9 +1,9 @@
-"""The careful way of a message: every model, every cut, every trace.
+"""The complete path of a message: every model, every cut, every trace.
 
-The world's fast path covers one fixed delay with plain loss. Whatever else is switched on (other
-delays, duplicates, reordering, collisions, cuts, crashes in the middle of a send, traces, debug
-mode) goes through here. Where both could run, both give the same run: they toss the same coins in
-the same order, and a test holds them to it.
+The world's fast path covers one fixed delay with plain loss. Everything else goes through here:
+other delays, duplicates, reordering, collisions, cuts, crashes in the middle of a send, traces,
+debug mode. Where both paths are possible, both give the same run: they toss the same coins in the
+same order, and a test compares them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Flight:
-    """A message under way, with what its fate still depends on."""
+    """A message in flight, with everything on which its fate still depends."""
 
     __slots__ = (
         "copies",
@@ -41,7 +41,7 @@ class Flight:
 
     def __init__(self, message: Message, number: int, traffic: int, loss: Loss) -> None:
         self.message = message
-        self.loss = loss  # that of its kind: to one member, or to the group
+        self.loss = loss  # of its kind: to one member, or to the group
         self.number = number
         self.traffic = traffic  # see Carrier._overlapping
         self.copies = 0  # entries in the queue
@@ -72,8 +72,8 @@ class Carrier:
         self._world = world
         self._network = network
         self._number = 0  # messages launched so far
-        self._flying = 0  # of which under way
-        self._landing: dict[float, int] = {}  # how many of these land for good at an instant
+        self._flying = 0  # of these, in flight
+        self._landing: dict[float, int] = {}  # how many of these finish at an instant
         self._at = -1.0  # the instant for which ...
         self._number_at = 0  # ... this many messages had been launched before
         self._last: dict[tuple[MemberId, MemberId], float] = {}  # latest arrival per link, fifo
@@ -135,7 +135,7 @@ class Carrier:
         if self._one_delay and not world.partitions and fate is None:
             self._schedule(sender.id, None, flight, self._network.delay.bound)
             return
-        for member in others:  # a delay each, so those who join later do not hear it
+        for member in others:  # a delay each, so members that join later do not hear it
             if fate is not None and fate(world.now, sender.id, member.id):
                 self._lose(flight, member.id, "loss")
             elif world.partitions and world.partitions.between(sender.id, member.id):
@@ -153,7 +153,7 @@ class Carrier:
         if world.heeded:
             item = world.note(sender, to, message)
             number = item[0] if isinstance(item, tuple) else 0
-        # What lands at this very instant is not met, whether it has been handed over yet or not.
+        # A message that arrives at this instant is not counted, handed over or not.
         met = self._flying - self._landing.get(world.now, 0)
         flight = Flight(message, number, met - self._number, loss)
         self._number += 1
@@ -208,7 +208,7 @@ class Carrier:
     # Arriving
 
     def deliver(self, batch: list[Delivery]) -> int:
-        """Hand a batch of arrivals to their receivers; how many receptions came of it."""
+        """Hand a batch of arrivals to their receivers; return the number of receptions."""
         world = self._world
         if self._at != world.now:
             self._at, self._number_at = world.now, self._number
@@ -287,12 +287,12 @@ class Carrier:
         return flight.doomed
 
     def _overlapping(self, flight: Flight) -> int:
-        """How many messages, itself included, shared some of this one's time under way.
+        """The number of messages, itself included, that shared some of this one's time in flight.
 
-        Those under way when it left, plus all that were launched from then until now:
-        `traffic` holds the former less the number launched before it.
+        These are the messages in flight when it left, and all that were launched since. `traffic`
+        is the number in flight then, minus the number launched before it.
         """
-        return max(1, flight.traffic + self._number_at)  # without a delay it has met nobody
+        return max(1, flight.traffic + self._number_at)  # without a delay it meets no other
 
     def _lose(self, flight: Flight, to: MemberId | None, why: str) -> None:
         world = self._world

@@ -32,8 +32,8 @@ class Checker(ABC):
     """One property of elections."""
 
     name: str
-    listens = False  # whether it wants to hear who is elected, or judges only the end
-    watches = False  # whether it wants to hear of everything that members declare and do
+    listens = False  # whether it hears of each election, or judges only the end
+    watches = False  # whether it hears of everything that members declare and do
     restless = False  # whether the election goes on for ever, so that a stop is not an end
 
     def declared(self, world: World, member: SimContext, outcome: Outcome) -> None:
@@ -54,7 +54,7 @@ class Checker(ABC):
 
 
 def beliefs(world: World) -> dict[MemberId, MemberId | None]:
-    """Whom each live member takes for the leader."""
+    """The leader that each live member holds."""
     held: dict[MemberId, MemberId | None] = {}
     for member in world.members.values():  # like world.live() and held_by, inlined
         if member.awake:
@@ -159,7 +159,7 @@ class Validity(Checker):
     def judge(self, world: World, ended: Ended) -> tuple[Verdict, str]:
         live = world.live()
         if not live:
-            return Verdict.UNDECIDED, "nobody is alive"
+            return Verdict.UNDECIDED, "no member is alive"
         best = max(live, key=lambda member: self._choice.key(member.me)).id
         for member, leader in beliefs(world).items():
             alive = leader is not None and world.members[leader].up
@@ -167,12 +167,12 @@ class Validity(Checker):
                 state = "not the best alive" if world.members[leader].up else "dead"
                 return self.final(ended, f"member {member} holds {leader}, which is {state}")
         if not self._displaces:
-            return Verdict.HOLDS, "nobody holds a dead leader"
-        return Verdict.HOLDS, f"nobody holds any other than {best}, the best alive"
+            return Verdict.HOLDS, "no member holds a dead leader"
+        return Verdict.HOLDS, f"no member holds any other than {best}, the best alive"
 
 
 class Termination(Checker):
-    """The run comes to its end, and every live member has decided.
+    """The run ends, and every live member has decided.
 
     `unheard`: messages may get lost and no member repeats them, so a member that never declared
     anything may not have heard of the election. Then the verdict is open.
@@ -187,7 +187,7 @@ class Termination(Checker):
         if ended in (Ended.UNTIL, Ended.MAX_EVENTS, Ended.MAX_ROUNDS):
             return Verdict.UNDECIDED, f"the run was cut off by its limit ({ended.value})"
         if ended is Ended.UNCONFIRMABLE:
-            return Verdict.UNDECIDED, f"nobody can be confirmed: {obstacle(world)}"
+            return Verdict.UNDECIDED, f"no member can be confirmed: {obstacle(world)}"
         live = world.live()
         unheard = [member.id for member in live if member.outcome is None]
         hung = [member.id for member in live if member.outcome == NoLeader(ELECTING)]
@@ -208,7 +208,7 @@ class Termination(Checker):
 
 
 class LastBit(Checker):
-    """Consensus made of an election: all members that decide, decide the same bit.
+    """Consensus by an election: all members that decide, decide the same bit.
 
     The lecture's reduction: elect a process and use the last bit of its id. A member decides when
     it first learns of a leader, and never again, as consensus asks. So a displaced leader, or a
@@ -254,10 +254,10 @@ def all_checkers(
     agrees: bool = True,
     unheard: bool = False,
 ) -> list[Checker]:
-    """One new checker for each property of this kind of election, for one run.
+    """New checkers for one run: one for each property of this kind of election.
 
     Members that announce claim a term side by side until they hear the best of them. That is how
-    they elect, so they do not promise who leads which term. Some of them do not even aim at
+    they elect, so they do not promise one leader for each term. Some of them do not even aim at
     agreement. `unheard`: see Termination.
     """
     checkers: list[Checker] = [Termination(unheard=unheard)]

@@ -84,7 +84,7 @@ class Times:
 
 
 class ComponentLeaders:
-    """Watches who holds whom in each component; `regroup` tells it of new components."""
+    """Watches which leader each member holds, by component; `regroup` gives it new components."""
 
     def __init__(self, choice: Choice) -> None:
         self._choice = choice
@@ -98,7 +98,11 @@ class ComponentLeaders:
         self._changes = self._splits = self._merges = self._relapses = 0
         self._recoveries = {Cause.SPLIT: Recovery(), Cause.MERGE: Recovery()}
         self.stay = 0.0  # the longest time of unchanged members, two or more
-        self.worst: tuple[float, float, Component] = (0.0, 0.0, ())  # how long, since when, who
+        self.worst: tuple[float, float, Component] = (
+            0.0,
+            0.0,
+            (),
+        )  # time, since, members
 
     def begin(self, world: World) -> None:
         """Watch from now on."""
@@ -243,7 +247,7 @@ class OneLeaderEach(Checker):
     """Members that stay together soon have one leader, which is one of them.
 
     A counterexample is a component whose members stayed the same and had no such leader for longer
-    than `settle`. A run is undecided if no two members stayed together for so long.
+    than `settle`. A run is undecided if no two members stayed together for this time.
     """
 
     name = "components"

@@ -1,7 +1,7 @@
 """Which member holds which leader, over time: one table, updated with each declaration.
 
-An observer of this file looks at the whole group once, when it begins. Then it spends a fixed time
-on each declaration, so that a group of hundreds can be watched for long.
+An observer of this file looks at the whole group once, when it begins. Then each declaration costs
+it a fixed time, so that it can watch a group of hundreds for a long time.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ Metrics = dict[str, float | None]
 
 
 def held_by(member: SimContext) -> MemberId | None:
-    """Whom a member takes for the leader."""
+    """The leader that a member holds."""
     outcome = member.outcome
     return outcome.leader if isinstance(outcome, Elected) else None
 
 
 def most_held(world: World) -> MemberId | None:
-    """The living member whom most live members take for the leader."""
+    """The live member that most live members hold as leader."""
     held: dict[MemberId, int] = {}
     for member in world.live():
         leader = held_by(member)
@@ -92,7 +92,7 @@ class Accord:
         self._look(world)
 
     def excuse(self, world: World, member: SimContext) -> None:
-        """A member is about to leave: its opinion and its leadership do not count any more."""
+        """A member is about to leave: its opinion and its leadership no longer count."""
         self._leaving = member.id
         self.changed(world, member)
 
@@ -121,7 +121,7 @@ class Accord:
 
     def _break(self, now: float) -> None:
         self.leader = None
-        if now > self.since:  # else the discord before it goes on
+        if now > self.since:  # otherwise the discord before it continues
             self._settle()
             self._discord = now
             self._whole = True
@@ -198,7 +198,7 @@ class Leaders:
             self._exit(world, who)
 
     def changed(self, world: World, member: SimContext) -> None:
-        """A member that goes does not lead any more; one that comes leads if it was only paused."""
+        """A member that goes no longer leads. A member that comes leads if it was only paused."""
         if member.id in self._claims:
             self._exit(world, member.id)
         if member.up and leads(member):

@@ -3,7 +3,7 @@
 A handler's effects are as on a network: they count when it returns, what it stores comes first and
 what it sends leaves afterwards, one message after the other. A member that dies in between leaves
 nothing behind (it died before the disk had it), or what it stored alone, or that and the first few
-of its messages. What it declared died with it: nobody can act on it.
+of its messages. Its declarations are lost with it: no other code can act on them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class _Sort(Enum):
 
 
 class MidwayContext:
-    """Holds back what a handler does until it is decided what becomes of it."""
+    """Holds back the effects of a handler until their fate is decided."""
 
     __slots__ = ("_ctx", "_effects", "stored")
 
@@ -117,7 +117,7 @@ class MidwayContext:
 
 
 class Trap(Election):
-    """Takes a member's election's place until a handler has run that it was set for."""
+    """Replaces a member's election until the handler that it waits for has run."""
 
     def __init__(
         self,
@@ -131,8 +131,8 @@ class Trap(Election):
     ) -> None:
         """`kept`: what the handler stores is on the disk, and `sends` of its messages leave.
 
-        `storing`: the trap waits for a handler that stores something; else it takes the next one.
-        From the instant `until` on it lets everything pass.
+        `storing`: the trap waits for a handler that stores something; otherwise it takes the next
+        handler. From the instant `until` on it does nothing.
         """
         inner = ctx.election
         super().__init__(inner.config, inner.choice)

@@ -26,7 +26,7 @@ _MARKS = bytes(49) + b"\1" + bytes(206)  # a table that turns the digits "0" and
 
 
 class Acquaintance:
-    """What the views of one world share: the members, the probability, and who is gone."""
+    """What the views of one world share: members, probability, and the members that are gone."""
 
     __slots__ = (
         "_digits",
@@ -124,7 +124,7 @@ class Acquaintance:
         return source.digest(width * len(self._digits))
 
     def _settle(self, owner: MemberId, undecided: int) -> int:
-        """Which are known, among the members whose first digits equal the probability's."""
+        """The known ones among the members whose first digits equal the probability's."""
         draw = Stream(derive(self.seed, "view", owner)).random
         digits = bin(undecided)[:1:-1]  # the last first
         known = bytearray(len(digits) // 8 + 1)

@@ -2,8 +2,7 @@
 
 `build` is the one place where settings are derived: from the network (`delta`), from the scenario,
 from the size of the group and from what lies below the election. The command line and Python both
-come here, so one description gives the same runs, bit for bit, whoever typed it. `sim/play.py`
-plays the runs.
+come here, so one description gives the same runs, bit for bit. `sim/play.py` plays the runs.
 """
 
 from __future__ import annotations
@@ -70,12 +69,12 @@ ToVoting = Callable[[float], Voting]
 
 
 class Composed(NamedTuple):
-    """Members as they run on a real network: settings, what they are made of, how long to wait."""
+    """Members as they run on a real network: their settings and parts, and how long to wait."""
 
     config: Config
     guard: LeaseConfig | None
     composition: Composition
-    calm: float  # after how long an agreement may be taken to last
+    calm: float  # the time after which an agreement counts as lasting
 
 
 @dataclass(frozen=True)
@@ -100,13 +99,13 @@ class Experiment:
     voting: Voting | None = None  # and it is made of members that vote
     composition: Composition | None = None  # members as they run on a real network
     stack: GossipConfig | None = None  # gossip and bimodal multicast under every member
-    calm: float | None = None  # stop once all agree for so long: members with detectors never rest
+    calm: float | None = None  # stop when all agree for this time: detectors never rest
     until: float = END_OF_TIME
     max_events: int = 50_000_000
     consensus: bool = False  # judge the last bit of the leader's id as a decision, too
     debug: bool = False
     digest: bool = False  # digest every run, as a trace would
-    time_series: float | None = None  # note the number of leaders in such steps of time
+    time_series: float | None = None  # record the number of leaders in steps of this time
 
     def __post_init__(self) -> None:
         """Refuse what cannot be run, before anything starts."""
@@ -123,7 +122,7 @@ class Experiment:
             raise BadInput(f"members must lie between 1 and {most:,}, not {self.members:,}")
         for name, values in self.attributes:
             if values is not None and self.scenario.name == "churn":
-                raise BadInput(f"churn draws who comes: attribute {name!r} must be random, too")
+                raise BadInput(f"churn draws the members: attribute {name!r} must be random, too")
             if values is not None and len(values) != self.population():
                 raise BadInput(
                     f"attribute {name!r} has {len(values)} values for {self.population()} members"
@@ -144,10 +143,10 @@ class Experiment:
         if self.composition is not None:
             self._check_composed()
         elif self.guard is not None:
-            self.make_election()  # what a guard cannot confirm is told before anything starts
+            self.make_election()  # a guard that can confirm no leader is an error now
         if self.time_series is not None:
             self._check_time_series(self.time_series)
-        # A plain start of ids names nobody and ranks nothing, so nothing can be wrong with it.
+        # A plain start with ids names no member and ranks nothing, so it cannot be wrong.
         plain = self.scenario == Scenario() and isinstance(self.choice, HighestId)
         if not plain and not has_rounds(self.kind):
             self.check_playable()
@@ -169,7 +168,7 @@ class Experiment:
 
     @cached_property
     def effective(self) -> Effective:
-        """Network, views and crashes as the settings want them."""
+        """Network, views and crashes, with the settings applied."""
         found = effective_network(self.config, self.network, self.view_probability, self.p_fail)
         if self.stack is not None:
             found = replace(found, view_probability=self.view_probability)
@@ -177,7 +176,7 @@ class Experiment:
 
     @property
     def repeating(self) -> bool:
-        """Whether members that lead go on announcing for ever."""
+        """Whether leaders announce themselves for ever."""
         return self.kind.assumptions.announces and self.kind.assumptions.repeats
 
     @cached_property
@@ -201,13 +200,13 @@ class Experiment:
     def _check_composed(self) -> None:
         if self.scenario.name != "start":
             raise BadInput(
-                "composed members begin as a group that starts: take --scenario start, and faults "
-                "for what happens to them, as --fault crash:8@20"
+                "composed members begin as a group that starts: take --scenario start, and "
+                "faults such as --fault crash:8@20"
             )
         if self.stack is not None or self.detector is not None or self.oracle is not None:
             raise BadInput("composed members have a detector and gossip membership of their own")
         if self.debug:
-            raise BadInput("--debug goes with elections that are not composed")
+            raise BadInput("--debug needs elections that are not composed")
         if self.members > MAX_STACKED:
             raise BadInput(
                 f"at most {MAX_STACKED:,} composed members are played, not {self.members:,}: all "
@@ -216,12 +215,14 @@ class Experiment:
 
     def _check_stack(self) -> None:
         if self.detector is not None or self.oracle is not None:
-            raise BadInput("gossip membership finds out by itself who is gone: drop the detector")
+            raise BadInput(
+                "gossip membership notices by itself that a member is gone: drop the detector"
+            )
         if self.kind.assumptions.announces:
             name = self.kind.about.name
             raise BadInput(f"{name} announces by itself and does not go upon gossip membership")
         if self.scenario.name == "churn":
-            raise BadInput("scenario 'churn' has no beginning that gossip could settle before")
+            raise BadInput("scenario 'churn' has no beginning before which gossip could settle")
         if self.scenario.mobility is not None:
             raise BadInput("members that move upon gossip membership are --composed")
         if self.members > MAX_STACKED:
@@ -233,8 +234,8 @@ class Experiment:
     def _check_time_series(self, step: float) -> None:
         if not self.announces and self.scenario.name != "churn":
             raise BadInput(
-                "a time series is kept of leaders that come and go by themselves: take an election "
-                "that announces, or scenario churn"
+                "a time series needs leaders that come and go by themselves: take an "
+                "election that announces, or scenario churn"
             )
         check_step(step, self.horizon if self.endless else None)
 
@@ -250,7 +251,10 @@ class Experiment:
 
     @property
     def announces(self) -> bool:
-        """Whether members find out by themselves what happens; who speaks once begins so only."""
+        """Whether members notice faults by themselves.
+
+        Members that speak once notice only a start.
+        """
         announces = self.kind.assumptions.announces and self.composition is None
         return announces and (self.repeating or self.scenario.name == "start")
 
@@ -261,7 +265,7 @@ class Experiment:
 
     @property
     def settling(self) -> bool:
-        """Whether members start that repeat themselves and need not come to agree on a leader."""
+        """Whether members start here that repeat themselves and may never agree on a leader."""
         starts = self.announces and self.repeating and self.scenario.name == "start"
         return starts and not self.kind.assumptions.agrees
 
@@ -272,12 +276,12 @@ class Experiment:
 
     @property
     def origin(self) -> float:
-        """When the scenario's time begins in the world's: a stack has to settle first."""
+        """The world's time at which the scenario begins: gossip must settle first."""
         return 0.0 if self.stack is None else settled_at(self.stack, self.members)
 
     @property
     def scripted(self) -> bool:
-        """Whether the scenario tells who notices a crash; otherwise a detector finds out."""
+        """Whether the scenario says which members notice a crash. If not, a detector does."""
         return self.detector is None and self.oracle is None
 
     def header(self, run: int) -> Header:
@@ -297,19 +301,22 @@ class Experiment:
         )
 
     def plan(self, seed: int) -> Plan | None:
-        """Who comes and goes when, if anybody does."""
+        """The members that come and go, and when, if there is churn."""
         if self.scenario.name != "churn":
             return None
         return draw(self.scenario.rates, self.members, self.horizon, seed)
 
     def population(self, plan: Plan | None = None) -> int:
-        """How many are ever in the group."""
+        """The number of members that are ever in the group."""
         if plan is not None:
             return plan.population
         return self.members + self.scenario.joining
 
     def candidates(self, seed: int, plan: Plan | None = None) -> list[Candidate]:
-        """All who are ever in the group; attributes without values are drawn from [0, 1)."""
+        """All members that are ever in the group.
+
+        Attributes without values are drawn from [0, 1).
+        """
         same = self._same_in_all_runs
         return list(same[0]) if same is not None else self._draw_candidates(seed, plan)
 
@@ -325,7 +332,7 @@ class Experiment:
         return group
 
     def cast(self, candidates: list[Candidate], plan: Plan | None) -> Cast:
-        """Who is who in one run."""
+        """The role of each member in one run."""
         same = self._same_in_all_runs
         return same[1] if same is not None else self._draw_cast(candidates, plan)
 
@@ -341,9 +348,10 @@ class Experiment:
         )
 
     def present(self, parts: Cast) -> Present:
-        """Who is there from the beginning, if somebody has to know; the crashed, if it was asked.
+        """The members that must be there from the beginning; the crashed ones, if they were given.
 
-        The scenario's own leader is not if it is dead or leaves at once, nor is who is to join.
+        The scenario's own leader is not among them if it is dead or leaves at once, nor is a member
+        that joins later.
         """
         if self.voting is None:
             return ()
@@ -358,12 +366,12 @@ class Experiment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Description:
-    """One experiment as a person describes it; whatever is left out is derived, or the default.
+    """One experiment as a person describes it. What is left out is derived, or has a default.
 
-    `settings` are those of the election. `guard` holds the settings of a lease where a guard
-    confirms leaders; with `voting` members of the group are that guard. With a `composer`, such as
-    `hustings.testing.composed.compose_members`, members are put together as `join` does it, and
-    time is in seconds.
+    `settings` are those of the election. `guard` holds the settings of a lease if a guard confirms
+    leaders; with `voting`, members of the group are that guard. With a `composer`, such as
+    `hustings.testing.composed.compose_members`, members are built as `join` builds them, and time
+    is in seconds.
     """
 
     kind: type[Election]
@@ -384,7 +392,7 @@ class Description:
     voting: ToVoting | None = None
     composer: Callable[[Description, Settings], Composed] | None = None
     leadership_settings: Settings = field(default_factory=dict)  # of composed members
-    measure: Settings = field(default_factory=dict)  # what composed members are ranked by
+    measure: Settings = field(default_factory=dict)  # the measurement that ranks composed members
     membership: str = "ideal"
     gossip_settings: Settings = field(default_factory=dict)
     until: float | None = None
@@ -396,7 +404,7 @@ class Description:
 
 
 def build(described: Description) -> Experiment:
-    """The experiment that is described; what is wrong is told before anything starts.
+    """The experiment that is described. Errors are reported before anything starts.
 
     >>> from hustings.sim.delay import Fixed
     >>> class Quiet(Election):
@@ -474,7 +482,7 @@ def _placed(described: Description, order: Order) -> Description:
         raise BadInput(f"--order says each member's {PLACE}: drop that setting or attribute")
     population = described.members + described.scenario.joining
     if described.scenario.name == "churn" and order != RANDOM:
-        raise BadInput("churn draws who comes: with it --order must be random")
+        raise BadInput("churn draws the members: with it --order must be random")
     places = (PLACE, places_of(order, population))
     return replace(
         described,
@@ -487,7 +495,7 @@ def _placed(described: Description, order: Order) -> Description:
 def _composed(
     described: Description, composer: Callable[[Description, Settings], Composed]
 ) -> Experiment:
-    """The same with members that are put together as on a real network."""
+    """The same with members that are built as on a real network."""
     if described.membership != "ideal" or described.gossip_settings:
         raise BadInput("composed members have gossip membership of their own: drop --membership")
     if described.view is not None:
@@ -520,7 +528,7 @@ def _composed(
 
 
 def _attributes(described: Description) -> tuple[tuple[str, tuple[float, ...] | None], ...]:
-    """As given, and what members measure: nothing yet."""
+    """The given attributes, and those that members measure: nothing measured yet."""
     if not described.measure:
         return described.attributes
     measured = (str(described.measure.get("what", "loss")), (WORST,) * described.members)
@@ -528,7 +536,7 @@ def _attributes(described: Description) -> tuple[tuple[str, tuple[float, ...] | 
 
 
 def effective_settings(described: Description, upon: Settings | None = None) -> Config:
-    """Settings as given, else as the scenario or what lies below has them, else the defaults."""
+    """The given settings, then those of the scenario or of the layers below, then the defaults."""
     kind = described.kind
     given = {**derived_delta(kind, described.network), **described.settings}
     given = {**_known(described, given), **(upon or {}), **given}
@@ -537,22 +545,22 @@ def effective_settings(described: Description, upon: Settings | None = None) -> 
         try:
             return kind.Settings.parse({**usual, **given})
         except BadInput:
-            pass  # what was given does not go with it, or is wrong by itself
+            pass  # what was given contradicts it, or is wrong alone
     return kind.Settings.parse(given)
 
 
 def scenario_settings(kind: type[Election], scenario: Scenario) -> dict[str, object]:
-    """What a scenario sets unless others are given: nothing where faults happen or members move.
+    """The settings of a scenario, unless others are given; none with faults or mobility.
 
-    A start is measured without a leader being missed, say; a group in which something happens
-    has to miss one.
+    For example, a start is measured with a leader that no member misses. A group with faults must
+    miss a leader.
     """
     eventful = scenario.extra or scenario.mobility is not None
     return {} if eventful else kind.Settings.for_scenario(scenario.name)
 
 
 def _known(described: Description, given: Settings) -> dict[str, object]:
-    """Settings that follow from what the world is like."""
+    """Settings that follow from the world."""
     view = 1.0 if described.view is None else described.view
     around = Surroundings(
         p_ucastl=described.network.loss.p, p_mcastl=described.network.multicasts.p, view_prob=view
@@ -568,7 +576,7 @@ def _known(described: Description, given: Settings) -> dict[str, object]:
 
 
 def _number(value: object) -> float | None:
-    """What was given as a number, if it is one; what is wrong is told where settings are read."""
+    """The given value as a number, if it is one; errors are reported where settings are read."""
     try:
         return parse_number(str(value))
     except ValueError:
@@ -576,7 +584,7 @@ def _number(value: object) -> float | None:
 
 
 def _check_suspicions(described: Description) -> None:
-    """Refuse what a detector cannot say; a test may still make one say it."""
+    """Refuse what a detector cannot say; a test may still force it."""
     scenario = described.scenario
     known = range(1, described.members + scenario.joining + 1)
     for fault in scenario.extra:
@@ -601,7 +609,7 @@ def _most_events(described: Description) -> int:
 def _calm(
     detector: HeartbeatConfig | None, guard: LeaseConfig | None, delta: float
 ) -> float | None:
-    """After how long an agreement may be taken to last; None where runs come to rest."""
+    """The time after which an agreement counts as lasting; None where runs come to rest."""
     longest = [] if detector is None else [2 * detector.timeout]
     longest += [] if guard is None else [guard.asked]
     return max(longest) + 20 * delta if longest else None
@@ -615,8 +623,8 @@ def _detection(described: Description, delta: float) -> tuple[HeartbeatConfig | 
         found = find_detector(described.detection, (SCRIPTED, PERFECT))
     if described.detection != SCRIPTED and described.scenario.detectors:
         raise BadInput(
-            f"--detector scripts who notices, but --detection {described.detection} finds out by "
-            "itself: drop one of them"
+            "--detector names the members that notice, but with --detection "
+            f"{described.detection} members notice by themselves: drop one of them"
         )
     if found is not None:
         return found.parse({"delta": delta, **given}), None
@@ -626,7 +634,7 @@ def _detection(described: Description, delta: float) -> tuple[HeartbeatConfig | 
         return None, None
     if described.scenario.mobility is not None:
         raise BadInput(
-            "a perfect detector tells of crashes, not of members out of reach: with --mobility "
+            "a perfect detector reports crashes, not of members out of reach: with --mobility "
             "take --detection heartbeat or accrual"
         )
     return None, _latency(given)
@@ -643,7 +651,7 @@ def _latency(given: dict[str, object]) -> float:
 
 
 def _stack(described: Description, config: Config) -> GossipConfig | None:
-    """What lies under an election with these settings, if that is more than the ideal."""
+    """The layers under an election with these settings, if there are any."""
     if described.membership not in MEMBERSHIPS:
         raise UnknownName("membership", described.membership, MEMBERSHIPS)
     if described.membership == "ideal":
@@ -659,9 +667,9 @@ def _stack(described: Description, config: Config) -> GossipConfig | None:
 
 
 def _settings_upon(stack: GossipConfig, config: Config) -> dict[str, object]:
-    """Settings that an election upon a stack takes unless others are given.
+    """Settings of an election on gossip, unless others are given.
 
-    A multicast is there when it is buffered no more, and the size of the group is what gossip says.
+    A multicast has arrived when it is no longer buffered, and gossip says the size of the group.
     """
     fields = [each.name for each in msgspec.structs.fields(config)]
     wanted: dict[str, object] = {"T_3": stack.buffering_time, "estimate": "gossip"}
@@ -675,17 +683,17 @@ AS_GOOD_AS_NONE = 1e-6  # a delay
 
 @dataclass(frozen=True, slots=True)
 class Effective:
-    """What a world is made of. Where the settings say something, they win over the options."""
+    """The parts of a world. Settings win over options."""
 
     network: Network
     view_probability: float
-    p_fail: float  # a member's crash in the course of one round
+    p_fail: float  # the probability that a member crashes in one round
 
 
 def effective_network(
     config: Config, network: Network, view_probability: float, p_fail: float
 ) -> Effective:
-    """The network, views and crashes that are given, with what the settings say in their place."""
+    """The given network, views and crashes; settings replace them."""
     around = config.surroundings()
     one = _at(network.loss, around.p_ucastl)
     group = _at(network.multicasts, around.p_mcastl)
@@ -707,7 +715,7 @@ def _at(loss: Loss, p: float | None) -> Loss:
 
 
 def derived_delta(kind: type[Election], network: Network) -> dict[str, object]:
-    """The bound on delays as this network has it: timers default to multiples of it."""
+    """The bound on the delays of this network; the default timers are multiples of it."""
     bound = network.delay.bound
     if bound > 0:
         return {"delta": bound}
@@ -716,7 +724,7 @@ def derived_delta(kind: type[Election], network: Network) -> dict[str, object]:
 
 
 def told_delta(kind: type[Election], config: Config, network: Network) -> Config:
-    """The same settings with this network's bound on delays, where nobody gave one."""
+    """The same settings with this network's bound on delays, if none was given."""
     if not config.assumes_delta:
         return config
     told = derived_delta(kind, network)
@@ -730,5 +738,5 @@ def told_delta(kind: type[Election], config: Config, network: Network) -> Config
 
 
 def has_rounds(kind: type[Election]) -> bool:
-    """Whether an election of this kind tells what opens a round."""
+    """Whether an election of this kind says what opens a round."""
     return issubclass(kind, RoundBased)

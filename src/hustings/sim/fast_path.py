@@ -1,9 +1,9 @@
 """The fast path of messages, with and without a trace: one fixed delay, losses by coins alone.
 
-`Reach` holds the members that a multicast can reach, until somebody comes or goes. With a trace,
+`Reach` holds the members that a multicast can reach, until a member comes or goes. With a trace,
 queue items carry the messages' numbers, and every arrival is written down.
 
-What is here could be done, slower, by `Carrier`; a test holds the two to the same runs.
+`Carrier` could do the same, slower; a test compares their runs.
 """
 
 from __future__ import annotations
@@ -58,18 +58,18 @@ class Reach:
         return place < len(self.ids) and self.ids[place] == member
 
     def of(self, marks: bytearray) -> list[MemberId]:
-        """Whom these marks stand for."""
+        """The members that these marks stand for."""
         return list(compress(self.ids, marks))
 
     def but(self, marks: bytearray, sender: MemberId) -> list[MemberId]:
-        """Whom a multicast with these marks misses."""
+        """The members that a multicast with these marks misses."""
         missed = list(compress(self.ids, marks.translate(_OTHER)))
         if sender in self:
             missed.remove(sender)
         return missed
 
     def marks(self, sender: MemberId, loss: float, chance: Random) -> tuple[bytearray, int]:
-        """For each member a 1 if a multicast of `sender` reaches it, else a 0; how many lose it."""
+        """Which members a multicast of `sender` reaches (1, otherwise 0), and how many lose it."""
         ids = self.ids
         marks = reached(len(ids), loss, chance)
         place = bisect_left(ids, sender)
@@ -80,7 +80,7 @@ class Reach:
 
 
 def relay(world: World, at: float, until: float, max_events: int) -> int:
-    """The fast path of messages that come one at a time, as a token on a ring; how many did."""
+    """The fast path of single messages, such as a token on a ring. Return how many arrived."""
     queue = world.queue
     heap = queue.heap
     left = max_events - world.events
@@ -113,7 +113,7 @@ def relay(world: World, at: float, until: float, max_events: int) -> int:
 
 
 def spread(world: World, sender: MemberId, message: Message) -> int:
-    """The fast path of a multicast: everybody there at its arrival, a coin for each."""
+    """The fast path of a multicast: a coin for each member that is up when it arrives."""
     reach = world.reach()
     loss = 0.0 if world.loss_is_correlated else world.multicast_loss
     marks, lost = reach.marks(sender, loss, world.chance)
@@ -140,7 +140,7 @@ STRETCH = 150  # messages between two looks at how long the trace has grown
 
 
 def arrive_traced(world: World, batch: list[Delivery], tracer: Tracer) -> int:
-    """Hand a batch of arrivals to their receivers; how many receptions came of it."""
+    """Hand a batch of arrivals to their receivers; return the number of receptions."""
     received = len(batch)
     add, now = tracer.add, world.now  # Tracer.received, without its call
     for place in range(0, len(batch), STRETCH):
@@ -190,7 +190,7 @@ def hear_at_once(
     number: int,
     message: Message,
 ) -> int:
-    """A multicast that only loss keeps from anybody: one record for all who hear it."""
+    """A multicast that only loss can keep from a member: one record for all receivers."""
     missed = reach.but(marks, sender)
     if missed:
         world.lost["loss"] += len(missed)

@@ -38,7 +38,7 @@ class Happening(ABC):
         """Make it happen now."""
 
     def prepare(self, world: World) -> None:
-        """Check names before the run, and leave the fast path where this event needs that."""
+        """Check names before the run, and leave the fast path if this event needs that."""
 
     @property
     def label(self) -> str:
@@ -148,7 +148,7 @@ class Join(_ToMember):
 class Leave(_ToMember):
     """A member departs in good order, and all views forget it.
 
-    If the member says goodbye more than once, it stays up for `linger` to do so.
+    A member that repeats its goodbye stays up for the time `linger`.
     """
 
     linger: float = 0.0
@@ -271,7 +271,7 @@ class Heal(Happening):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weather(Happening):
-    """From now on the network has other conditions; messages under way keep theirs."""
+    """From now on the network has other conditions; messages in flight keep theirs."""
 
     network: Network
 
@@ -319,7 +319,7 @@ def _reachable(world: World, member: MemberId) -> None:
 
 
 def _note(world: World, what: str, name: str, sides: tuple[tuple[MemberId, ...], ...] = ()) -> None:
-    if world.tracer is not None:  # a trace tells of members, and the guard is not a member
+    if world.tracer is not None:  # a trace records members, and the guard is no member
         shown = tuple(tuple(one for one in side if one != GUARD) for side in sides)
         world.tracer.add(Linked(world.now, what, name, shown))
 

@@ -1,9 +1,9 @@
 """Output files that are there whole or not at all.
 
 Bytes go to a hidden file beside the target, which takes the target's name only when everything has
-been written and synced. Whatever goes wrong before leaves the target as it was and nothing beside
-it. A target that exists and is no ordinary file (a pipe, a terminal, a null device) is written
-directly: renaming over it would replace it.
+been written and synced. An error before that leaves the target as it was, and nothing beside it. A
+target that exists and is no ordinary file (a pipe, a terminal, a null device) is written directly:
+renaming over it would replace it.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class AtomicFile:
         """A new file beside the target, with the permissions that the target would get."""
         for number in range(_TRIES):
             part = self._target.with_name(f".hustings-{os.getpid()}-{number}.part")
-            self._part = part  # before it exists, so that it does not stay whatever happens
+            self._part = part  # before it exists, so that it is removed in every case
             try:
                 return part, os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
             except FileExistsError:
@@ -124,7 +124,7 @@ class AtomicFile:
             self._part = None
 
     def _drop(self) -> None:
-        """Whatever is left was not wanted."""
+        """Remove the unfinished file, if it is left."""
         if self._stream is not None:
             with suppress(OSError):
                 self._stream.close()

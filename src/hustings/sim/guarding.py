@@ -1,12 +1,12 @@
-"""A guard in memory, reached over the same network as everybody else.
+"""A guard in memory, reached over the same network as the members.
 
-One register: who holds which token until when, by the guard's own clock. Questions and answers
-travel with the network's delays, losses, copies and overtakings, and run into cuts: in partitions
-the guard is number 0, and if it is not named, it is reached from every side. It never crashes; a
-partition that leaves it alone makes it as good as gone. What it forgets, tests make it forget.
+It is one register: the holder, its token, and the end of the lease by the guard's own clock.
+Questions and answers have the network's delays, losses, copies and reordering, and cuts stop them.
+In partitions the guard is number 0; every side reaches a guard that is not named. The guard never
+crashes, but a partition can isolate it. It forgets only what a test makes it forget.
 
-`obstacle` says whether anybody can be confirmed as things are. Only what is certain counts: a
-message may get lost and the next one arrive, and a member that has not joined yet may be needed.
+`obstacle` says why no member can be confirmed now. Only certain reasons count: a lost message may
+be repeated, and a member that has not joined yet may still join.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class MemoryGuard:
         self.token = 0
         self.expiry = 0.0  # by the guard's clock
         self.latest: dict[MemberId, tuple[int, int]] = {}  # incarnation and request of each
-        self.grants: list[Grant] = []  # each token once, unless something is wrong
+        self.grants: list[Grant] = []  # each token once, unless there is an error
         self.asked = 0  # questions that reached it
         self._chance = Random(derive(world.seed, "guard"))
         self._network = world.network
@@ -93,7 +93,7 @@ class MemoryGuard:
         return self.rate * self.world.now
 
     def is_free(self) -> bool:
-        """Whether nobody holds the token now."""
+        """Whether no member holds the token now."""
         return self.holder is None or self.now() >= self.expiry
 
     def _decide(self, ctx: SimContext, incarnation: int, ttl: float, request: int) -> None:
@@ -109,7 +109,7 @@ class MemoryGuard:
         self._travel(GUARD, ctx.id, partial(self._answer, ctx, incarnation, verdict))
 
     def decide(self, who: Holder, ttl: float, request: int) -> Verdict:
-        """The whole law of the guard."""
+        """The whole rule of the guard."""
         if self.is_free():
             self.holder, self.token = who, self.token + 1
             self.expiry = self.now() + ttl
@@ -129,7 +129,7 @@ class MemoryGuard:
             self.holder = None  # the token stays: the next one is larger
 
     def _is_outdated(self, member: MemberId, incarnation: int, request: int) -> bool:
-        """Whether a later request of this member has been here before this one."""
+        """Whether a later request of this member arrived before this one."""
         this = incarnation, request
         if this < self.latest.get(member, this):
             return True
@@ -175,10 +175,10 @@ class MemoryGuard:
     # What the world tells
 
     def declared(self, world: World, member: SimContext, outcome: Outcome) -> None:
-        """What members say of each other is nothing to a guard."""
+        """Ignore what members say about each other."""
 
     def changed(self, world: World, member: SimContext) -> None:
-        """Who goes on after a pause finds the answers that came meanwhile, once it is awake."""
+        """A member that continues after a pause gets the answers that arrived during the pause."""
         waiting = self._waiting.pop(member.id, [])
         if member.up:
             for answer in waiting:
@@ -186,7 +186,7 @@ class MemoryGuard:
 
 
 def obstacle(world: World) -> str | None:
-    """Why nobody can be confirmed; None if somebody may be, or if nobody needs to."""
+    """Why no member can be confirmed; None if one can be, or if none needs to be."""
     if any(member.status is Status.OUT for member in world.members.values()):
         return None
     if world.guard is None:
@@ -197,7 +197,7 @@ def obstacle(world: World) -> str | None:
 
 
 def _meet(world: World, one: MemberId, other: MemberId) -> bool:
-    """Whether a question may arrive there and an answer here."""
+    """Whether questions and answers can arrive."""
     if one == other:
         return True
     cut = world.partitions.between(one, other) or world.partitions.between(other, one)
@@ -205,7 +205,7 @@ def _meet(world: World, one: MemberId, other: MemberId) -> bool:
 
 
 def _votes_needed(election: Election) -> VotesNeeded | None:
-    """Whose votes this member needs; None where nobody votes."""
+    """The votes that this member needs; None if the group has no voters."""
     # Few worlds have voters, and the others do not load them.
     from hustings.quorum.layer import QuorumLeaseLayer  # noqa: PLC0415 (few have voters)
 
@@ -227,10 +227,10 @@ def _no_majority(world: World) -> str | None:
 
 
 def _may_vote(world: World, needed: VotesNeeded, voter: MemberId) -> bool:
-    """Whether a voter votes, or may yet be let in.
+    """Whether a voter votes, or may vote later.
 
-    Voters that remember no vote begin when all of them have met; later one that votes lets others
-    in.
+    Voters that remember no vote begin when all of them have met. Later, a voter that votes admits
+    others.
     """
     own = _voting(world, voter)
     if own is None:
@@ -264,12 +264,12 @@ def _listed(members: Iterable[MemberId]) -> str:
     return ", ".join(str(each) for each in members)
 
 
-Present = tuple[MemberId, ...]  # who is there from the beginning
+Present = tuple[MemberId, ...]  # the members that are there from the beginning
 
 
 class Voting(Protocol):
-    """Puts a part in the guard round a member's election."""
+    """Puts the layer that uses the guard round a member's election."""
 
     def __call__(self, confirmed: LeaseLayer, present: Present = ()) -> Election:
-        """The voters are among those who are present, if anybody is named."""
+        """If members are named, the voters are among them."""
         ...

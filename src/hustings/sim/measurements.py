@@ -1,10 +1,10 @@
-"""Measurements: what a run with a scenario of its own is watched for, and the numbers it yields.
+"""Measurements: what is observed in a run with its own scenario, and the numbers that result.
 
-A deadlock is counted, too: every member follows another one, all of them are alive, and nobody
-leads. They wait for announcements that nobody is going to make.
+Deadlocks are counted, too. In a deadlock every member follows another live member, and no member
+leads: all wait for announcements that never come.
 
-A measurement begins to count when the run has come to what it is about: `origin` is that instant,
-and `earlier` counts the messages sent before it.
+A measurement counts from `origin` on, the instant of the event that it is about. `earlier` counts
+the messages that were sent before.
 """
 
 from __future__ import annotations
@@ -31,11 +31,14 @@ if TYPE_CHECKING:
 
 
 class Deadlocks:
-    """Counts those who do not defer to a living other; while there is none, all are deadlocked."""
+    """Counts members that do not follow another live member.
+
+    With none of them there is a deadlock.
+    """
 
     def __init__(self) -> None:
         self._free: dict[MemberId, None] = {}
-        self._empty = False  # nobody is there
+        self._empty = False  # no member is there
         self._began = 0.0
         self._since: float | None = None  # when the present deadlock began
         self._number = 0
@@ -48,7 +51,7 @@ class Deadlocks:
         world.watch(self)
 
     def declared(self, world: World, member: SimContext, outcome: Outcome) -> None:
-        """A member defers to another one, or does not."""
+        """A member follows another one, or does not."""
         leader = outcome.leader if outcome.__class__ is Elected else None
         if leader is not None and leader != member.id and world.members[leader].up:
             self._free.pop(member.id, None)
@@ -57,7 +60,7 @@ class Deadlocks:
         self._look(world)
 
     def changed(self, world: World, member: SimContext) -> None:
-        """Who comes or goes changes to whom others defer."""
+        """A member that comes or goes changes which members others follow."""
         self._recount(world)
 
     def _recount(self, world: World) -> None:
@@ -107,16 +110,16 @@ class RunMeasurement(ABC):
         self.leaders.begin(world)
 
     def time(self, world: World) -> float:
-        """From what the run is about to the last declaration."""
+        """The time from `origin` to the last declaration."""
         return max(0.0, world.last_declared - self.origin)
 
     @abstractmethod
     def metrics(self, world: World) -> Metrics:
-        """At the end of a run; what did not come about has no value."""
+        """The metrics at the end of a run; what did not happen has no value."""
 
 
 class Beginning(RunMeasurement):
-    """Everybody starts at once: until all have heard the leader, or all have spoken."""
+    """All members start at once: until all have heard the leader, or all have spoken."""
 
     def __init__(self, world: World, *, repeating: bool) -> None:
         super().__init__()
@@ -164,9 +167,9 @@ class Tally:
 class Disturbance(RunMeasurement):
     """Something happens to an established group: until all hold one living leader again.
 
-    It happens at a uniform phase between two announcements of the leader. Where the leader goes,
-    what it sent last may still win listeners over, so nothing counts before that has landed; a
-    group that held a successor all along has lost no time.
+    It happens at a uniform phase between two announcements of the leader. If the leader goes, its
+    last messages may still win followers. So nothing counts before they have arrived. A group that
+    held a successor all the time has lost no time.
     """
 
     def __init__(self, world: World, leader: MemberId) -> None:
@@ -180,7 +183,7 @@ class Disturbance(RunMeasurement):
 
     @abstractmethod
     def happen(self, world: World) -> float:
-        """Let it happen; until when nothing counts."""
+        """Let it happen. Return until when nothing counts."""
 
     def is_final(self) -> bool:
         """Whether the present accord is what the run waits for."""
@@ -249,8 +252,8 @@ class Departure(Disturbance):
 class Joining(Disturbance):
     """One more member joins; `told` call an election at once.
 
-    Behind a guard it may hear at once who is confirmed. Where it then `takes_over`, the run goes on
-    until all hold it.
+    Behind a guard it may hear of the confirmed leader at once. If it then `takes_over`, the run
+    continues until all members hold it.
     """
 
     def __init__(
@@ -297,7 +300,7 @@ class LongRun(RunMeasurement):
 
 
 class Settling(LongRun):
-    """Everybody starts at once, and nothing promises that one comes to lead: what comes of it.
+    """All members start at once, and nothing promises that one leads: count what happens.
 
     It ends when nothing is left to happen, or when all have held one leader for `calm` after the
     last fault; otherwise at the time limit.
@@ -315,9 +318,9 @@ class Settling(LongRun):
 
 
 class Vigil(LongRun):
-    """Nothing is done to an established group: who loses the leader although it lives.
+    """No fault happens to an established group: count the members that lose the live leader.
 
-    Except that `told` suspect it wrongly, once.
+    Only `told` suspect it wrongly, once.
     """
 
     def __init__(self, world: World, leader: MemberId, told: tuple[MemberId, ...]) -> None:

@@ -1,7 +1,7 @@
-"""One member of the simulated world: its context, its clock, and whom it knows.
+"""One member of the simulated world: its context, its clock, and the members that it knows.
 
-A clock is off by a rate and an offset of its own. At the start a member knows everybody, a random
-part of the group, or the members that are listed. The candidates of a world are looked up in the
+A clock is off by a rate and an offset of its own. At the start a member knows the whole group, a
+random part of it, or the members that are listed. The candidates of a world are looked up in the
 members themselves: there is no second table.
 """
 
@@ -60,8 +60,8 @@ class SimContext:
     """The context that schedules at once.
 
     One object per member serves all its handler calls; debug mode wraps it so that keeping it is
-    noticed. Slots and laziness are for groups of 100,000. An object lays its slots out by name, and
-    the names are such that what every message touches lies together.
+    noticed. Slots and laziness are for groups of 100,000. An object orders its slots by name; the
+    names put the slots that every message uses next to each other.
     """
 
     __slots__ = (
@@ -167,9 +167,9 @@ class SimContext:
         world.queue.arrive(on_grid(world.now + delay), (None, self.id, item))
 
     def set_timer(self, key: TimerKey, delay: float, eager: bool = False) -> None:
-        # `eager` is given by name, as the seam has it; to demand so would slow every call down.
+        # `eager` is a keyword in the seam; to enforce that here would slow every call down.
         world = self._world
-        # All who hear one message arm the same timer at one instant: one sum serves them.
+        # All receivers of one message arm the same timer at one instant: one sum serves them.
         if delay == world.lapse and world.now is world.lapse_from:
             at = world.lapse_to
         else:
@@ -194,7 +194,7 @@ class SimContext:
         world.queue.arm(timer, at)
 
     def _later(self, delay: float) -> float:
-        """The instant, of the world's clock, that comes `delay` of this member's time from now."""
+        """The instant on the world's clock at which `delay` has passed on this member's clock."""
         world = self._world
         if world.drifting:
             return on_grid(world.now + delay / self.pace)
@@ -247,7 +247,7 @@ class SimContext:
 
     @property
     def up(self) -> bool:
-        """Whether it takes part: neither down nor paused."""
+        """Whether the member takes part: neither down nor paused."""
         return self.awake
 
     @property
@@ -325,11 +325,12 @@ def partial_views(ids: list[MemberId], probability: float, seed: int) -> Acquain
 
 
 def gossiped_size(members: int, seed: int) -> float:
-    """What a group that gossips about its size takes it for.
+    """The size that a group estimates by gossip.
 
-    Everybody draws `VARIATES` exponential numbers and the group finds the least of each: their sum
-    has a gamma law with the size as rate, and this is the unbiased estimate from it. All members
-    end with the same numbers, so with the same estimate; one draw stands for all of it.
+    Each member draws `VARIATES` exponential numbers, and the group finds the smallest of each. The
+    sum of these has a gamma distribution with the size as rate, and this is the unbiased estimate
+    from it. All members end with the same numbers, and so with the same estimate: one draw replaces
+    them all.
     """
     stream = Stream(derive(seed, "size"))
     total = sum(stream.expovariate(1.0) for _ in range(VARIATES))
@@ -342,13 +343,13 @@ class Knowledge:
     __slots__ = ("_common", "_everybody", "_listed")
 
     def __init__(self, world: World) -> None:
-        self._everybody = View(Directory(world.members), [])  # of all who are not given another
+        self._everybody = View(Directory(world.members), [])  # of all members that have no other
         self._listed: list[View] = [self._everybody]
         self._common: Acquaintance | None = None
 
     @property
     def full(self) -> View:
-        """The view of those who know everybody, shared by them."""
+        """The view of the members that know the whole group, which they share."""
         return self._everybody
 
     def give(self, world: World, views: Views | None) -> None:
@@ -368,7 +369,7 @@ class Knowledge:
             self._listed.append(view)
 
     def learn(self, ctx: SimContext) -> None:
-        """All full views learn of a member, it knows itself, all who know it see it anew."""
+        """All full views learn of a member. Members that know it see its new state."""
         self._everybody.add(ctx.id)
         if ctx.view is not self._everybody:
             ctx.view.add(ctx.id)
@@ -386,7 +387,7 @@ class Knowledge:
             view.remove(ctx.id)
 
     def estimate(self, size: float) -> None:
-        """Let all members take the group for so large."""
+        """Give all members this estimate of the group's size."""
         if self._common is not None:
             self._common.estimate = size
         for view in self._listed:

@@ -26,7 +26,7 @@ from hustings.sim.queue import END_OF_TIME, on_grid
 
 ROUTED, DIRECT = "routed", "direct"
 MAX_ROAMING = 200  # members of a mobile group
-MAX_PIECES = 5_000_000  # stretches of constant velocity, over all pairs, that one run may expect
+MAX_PIECES = 5_000_000  # expected stretches of constant velocity in one run, over all pairs
 MEAN_LEG = 0.5214054331647207  # mean distance of two random points in a square of side 1
 
 Place = tuple[float, float]

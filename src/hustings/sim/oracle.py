@@ -1,8 +1,8 @@
-"""The perfect detector: it sees the whole world, and tells everybody the truth after a fixed time.
+"""The perfect detector sees the whole world, and tells all members the truth after a fixed time.
 
-For tests and experiments that want no detector's errors and no heartbeats in the counts. A detector
-that errs by script is a list of `faults.Suspect` and `faults.Alive`; one that works for its living
-is in `hustings.layers`.
+It is for tests and experiments without a detector's errors, and without heartbeats in the counts. A
+detector that errs by script is a list of `faults.Suspect` and `faults.Alive`. The detectors with
+heartbeats are in `hustings.layers`.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _GONE = (Status.CRASHED, Status.LEFT)
 class Oracle:
     """An observer; `world.watch(Oracle(latency))` before the run.
 
-    Everybody else hears `suspect` a fixed latency after a crash or a departure, unless the member
-    is back by then, and `alive` as long after its return. A member that comes up hears as long
-    afterwards who was gone before, and a paused one hears on waking what it slept through.
+    All other members hear `suspect` a fixed latency after a crash or a departure, unless the member
+    is back by then. They hear `alive` the same time after its return. A member that comes up hears
+    after the same time which members are gone. A paused member hears on waking what it missed.
     """
 
     def __init__(self, latency: float = 0.0) -> None:
@@ -35,11 +35,11 @@ class Oracle:
             )
         self.latency = latency
         self._gone: dict[MemberId, float] = {}  # and since when
-        self._told: dict[MemberId, None] = {}  # of whom everybody knows that it is gone
+        self._told: dict[MemberId, None] = {}  # members that all know to be gone
         self._missed: dict[MemberId, list[tuple[str, MemberId]]] = {}  # while paused
 
     def declared(self, world: World, member: SimContext, outcome: Outcome) -> None:
-        """Outcomes are none of a detector's business."""
+        """Ignore outcomes."""
 
     def changed(self, world: World, member: SimContext) -> None:
         """A member came up, crashed, paused, resumed or left."""
@@ -63,7 +63,7 @@ class Oracle:
 
     def _later(self, world: World, action: Callable[[], None]) -> None:
         instant = world.now + self.latency
-        if instant <= END_OF_TIME:  # else nobody will be there to hear it
+        if instant <= END_OF_TIME:  # otherwise no member will hear it
             world.at(instant, action)
 
     def _suspect(self, world: World, who: MemberId, since: float) -> None:
@@ -88,6 +88,6 @@ class Oracle:
             self._missed[member.id][:0] = news
             return
         for what, about in news:
-            # One that came back in the meantime has been announced to everybody awake.
+            # If it came back since, all members that are awake have heard so.
             if about != member.id and (what == "alive" or about in self._told):
                 world.tell(member, what, about)

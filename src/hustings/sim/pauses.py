@@ -1,7 +1,7 @@
 """Members that stand still at random: garbage collection, a busy machine, a suspended one.
 
-While a member is paused it handles nothing: messages wait for it, and so do its timers. It goes on
-as after `--fault resume`: a member that watches for stalls is told by `woke` first.
+While a member is paused it handles nothing: messages wait for it, and so do its timers. It
+continues as after `--fault resume`: first `woke` tells a member that watches for stalls.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Pausing:
                 self._resume(member)
             else:
                 self._pause(member)
-        # Pauses alone keep no run going: where nothing else is left to happen, they end.
+        # Pauses alone do not continue a run: if nothing else is left to happen, they end.
         if self._paused or world.queue.busy:
             self._arm()
 
@@ -112,7 +112,7 @@ class Pausing:
         ctx = world.members[member]
         incarnation, since = self._paused.pop(member)
         self.time += world.now - since
-        if ctx.incarnation == incarnation:  # else it has crashed and come back meanwhile
+        if ctx.incarnation == incarnation:  # otherwise it crashed and came back during the pause
             world.resume(ctx)
         self._next_pause(world.now, member)
 

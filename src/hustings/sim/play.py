@@ -1,7 +1,7 @@
 """One run of an experiment: the world is set up, played to its end, and judged.
 
-Run number k of an experiment has its own seed, derived from the experiment's, so it is the same
-run whoever plays it, alone or among thousands, on whatever process.
+Run number k of an experiment has its own seed, derived from the experiment's, so it is the same run
+alone or among thousands, in any process.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _COUNTED = (Role.ELECTION, Role.ANSWER, Role.COORDINATOR, Role.OTHER)
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """What came of one run."""
+    """The result of one run."""
 
     metrics: dict[str, float | None]
     verdicts: dict[str, tuple[Verdict, str]]
@@ -65,7 +65,7 @@ class RunResult:
 
 
 class _Stage(NamedTuple):
-    """A world, and who watches it for what."""
+    """A world and its observers."""
 
     world: World
     study: RunMeasurement | Settled | None
@@ -101,7 +101,7 @@ def _prepare(experiment: Experiment, run: int, tracer: Tracer | None) -> _Stage:
         MemoryGuard(world, 1.0 + Stream(derive(seed, "guard's clock")).uniform(-drift, drift))
     if experiment.oracle is not None:
         world.watch(Oracle(experiment.oracle))
-    studied = experiment.announces and experiment.repeating  # and a study says when it is over
+    studied = experiment.announces and experiment.repeating  # and a study decides when it is over
     roams = experiment.scenario.mobility is not None
     if experiment.calm is not None and not studied and plan is None and not roams:
         last = max((happening.at for happening in experiment.scenario.extra), default=0.0)
@@ -121,7 +121,7 @@ def _prepare(experiment: Experiment, run: int, tracer: Tracer | None) -> _Stage:
         world.watch(leaderships)
     study = _begin(experiment, world, parts, plan)
     lease = experiment.guard or experiment.config
-    # A member that moves may come near a guard again, and one that is paused goes on.
+    # A member that moves may reach a guard again, and a paused member may continue.
     if isinstance(lease, LeaseConfig) and not roams and experiment.pauses is None:
         grace = lease.asked * lease.slack + settling_time(experiment.config)
         Confirmable(world, experiment.scenario.extra, experiment.origin, grace)
@@ -140,7 +140,7 @@ def _begin(
     experiment: Experiment, world: World, parts: Cast, plan: Plan | None
 ) -> RunMeasurement | None:
     scenario = experiment.scenario
-    # A detector finds the dead among those that it knows: nobody takes them out before it has.
+    # A detector finds the dead among the members that it knows: until then they stay there.
     live_view = experiment.kind.assumptions.live_view and experiment.detector is None
     roaming = _roaming(experiment)
     if experiment.announces:
@@ -216,7 +216,7 @@ def play(experiment: Experiment, run: int, tracer: Tracer | None = None) -> RunR
 
 
 def _checkers(experiment: Experiment) -> list[Checker]:
-    """What is asked of a whole group in the end; of one that moves, nothing."""
+    """What is judged of a whole group at the end; of a group that moves, nothing."""
     if experiment.scenario.mobility is not None:
         return []
     assumptions, composition = experiment.kind.assumptions, experiment.composition
@@ -230,7 +230,7 @@ def _checkers(experiment: Experiment) -> list[Checker]:
 
 
 def _maker(experiment: Experiment, present: Present) -> Callable[[], Election]:
-    """What makes one member's election; where nothing goes round it, without a detour."""
+    """What makes one member's election; the class itself if no layer goes round it."""
     if experiment.composition is not None:
         return experiment.composition.make
     make = partial(experiment.make_election, present)
@@ -244,9 +244,9 @@ def measure(
 ) -> dict[str, float | None]:
     """Messages by role, time, leader, and what a study has found.
 
-    `time` is the last arrival at a live member or the last declaration, whichever is later; where
-    heartbeats keep arriving, the last declaration; what a study takes it for, where there is one,
-    and then messages count from where it begins.
+    `time` is the last arrival at a live member or the last declaration, the later of them. With
+    heartbeats, which keep arriving, it is the last declaration. A study has its own `time`, and its
+    messages count from its beginning.
     """
     counts = dict.fromkeys(Role, 0)
     for kind, number in world.sent.items():
@@ -284,5 +284,5 @@ def _happened(world: World, fault: Happening, origin: float) -> bool:
     if fault.at + origin > world.now:
         return False
     if isinstance(fault, Crash) and fault.after_sends:
-        return world.members[fault.member].fuse is None  # else it waits for more sends
+        return world.members[fault.member].fuse is None  # otherwise it waits for more sends
     return True

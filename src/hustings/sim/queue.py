@@ -10,8 +10,8 @@ a token that goes round a ring costs no heap operation at all.
 
 Timers are re-armed lazily. The entry of a timer that was moved to a later instant stays where it
 is; when it comes up, it goes back into the heap under its new instant. Timers armed one after the
-other for one instant share an entry too. Whatever entry they are in, timers of one instant fire in
-the order of their members, those of one member in the order in which it first used them.
+other for one instant share an entry, too. In every case, timers of one instant fire in the order of
+their members, and those of one member in the order in which it first used them.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def on_grid(instant: float) -> float:
     return ((instant * TICKS + ROUND) - ROUND) / TICKS
 
 
-# To whom (a SimContext; None: to the group), from whom, what (a message, or a carrier's flight).
+# Receiver (a SimContext; None: the group), sender, and what (a message, or a carrier's flight).
 # Untyped inside, because naming both kinds would cost the hot loop a test per message.
 Delivery = tuple[Any, int, Any]
 
@@ -69,7 +69,7 @@ class Timer:
         self.key = key
         self.order = order
         self.rank = rank  # decides between timers of one instant: by member, then by first arming
-        self.deadline = NEVER  # when it shall fire
+        self.deadline = NEVER  # when it is due
         self.entry = NEVER  # when its entry comes up, never after the deadline
 
 
@@ -109,7 +109,7 @@ class EventQueue:
     # Arrivals
 
     def arrive(self, at: float, delivery: Delivery) -> None:
-        """A message will arrive at `at`. Who takes the tail away sets `tail_at` to NEVER."""
+        """A message will arrive at `at`. Code that takes the tail away sets `tail_at` to NEVER."""
         if at == self.tail_at:
             self.tail.append(delivery)
             return
@@ -120,7 +120,7 @@ class EventQueue:
 
     def put_back(self, at: float, rest: list[Delivery]) -> None:
         """Return what a limit left of the arrivals of `at` to the front of that instant."""
-        # Before what their handlers added to this instant meanwhile, as if there had been no limit.
+        # Before what their handlers have added to this instant since, as if there were no limit.
         heappush(self.heap, (at, CONTROL, 0, rest))
 
     # Control

@@ -1,7 +1,7 @@
-"""As wrong as an election can be: everybody changes its mind at random, and asks nobody.
+"""As wrong as an election can be: each member names leaders at random, and asks no other.
 
-A guard must hold whatever nominates. Once it is called, a member comes to its senses and holds the
-best member that it knows of, so that there is an end to it.
+A guard must keep its promise with any election. After a call, a member stops that and holds the
+best member that it knows, so that the run ends.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ MUSE = "muse"
 
 
 class RandomElection(Election):
-    """Anybody may lead at any time."""
+    """Any member may lead at any time."""
 
     about = About(
         name="random-election",
         family="none",
         paper="none",
-        idea="anybody may lead at any time, until somebody calls",
+        idea="any member may lead at any time, until an election is called",
         model="any",
         guarantee=Guarantee.ADVISORY,
         cost="0",

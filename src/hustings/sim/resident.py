@@ -1,10 +1,9 @@
-"""A whole member in the simulated world: what a host does for it on a real network.
+"""A whole member in the simulated world: what a node does for it on a real network.
 
-An election that runs as a member's stands upon gossip membership, with a detector, a leadership
-layer and perhaps a lease. What all these need of the process they live in is done here: the
-leadership layer's priority goes among the member's attributes, and it is told when the membership
-has let the member in. How members are put together is not decided here but handed in, so that what
-is simulated is what runs.
+The election of a whole member runs on gossip membership, with a detector, a leadership layer and
+perhaps a lease. This module does what these need of their process: the leadership layer's priority
+becomes an attribute of the member, and the layer hears when the membership has admitted the member.
+The caller says how members are built. So the simulated members are those that run.
 """
 
 from __future__ import annotations
@@ -29,15 +28,15 @@ from hustings.sim.world import World
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """How a member is put together, and what it counts on."""
+    """How a member is built, and what it relies on."""
 
     make: Callable[[], Election]  # one member's, a `Resident`
     stall_bound: float  # it steps down if it did not run for longer
-    displaces: bool = False  # a better member that turns up takes over from a living leader
+    displaces: bool = False  # a better member that appears takes over from a live leader
 
 
 class Resident(Layer):
-    """`stack` with its host's duties done after each handler."""
+    """`stack`, with the duties of a node after each handler."""
 
     inner: GossipLayer
 
@@ -55,7 +54,7 @@ class Resident(Layer):
         self._settle(ctx)
 
     def _settle(self, ctx: Context) -> None:
-        """What the host of a real member does when a handler has run."""
+        """What the node of a real member does when a handler has run."""
         if not isinstance(ctx, SimContext):
             raise ProtocolBug("a whole member lives in the simulated world only")
         if not self.entered and self.inner.membership.joined:
@@ -71,7 +70,7 @@ class Resident(Layer):
 
 
 class Leaderships:
-    """Counts how often somebody began to lead, and how often one that is up ceased to."""
+    """Counts how often a member began to lead, and how often a member that is up ceased to lead."""
 
     def __init__(self) -> None:
         self._leading: dict[MemberId, int] = {}
@@ -88,7 +87,7 @@ class Leaderships:
             self._ceased += 1
 
     def changed(self, world: World, member: SimContext) -> None:
-        """Who is down leads no more, and has not stepped down."""
+        """A member that is down no longer leads, and has not stepped down."""
         if self._leading.get(member.id, member.incarnation) != member.incarnation:
             del self._leading[member.id]
         elif not member.up and member.backlog is None:

@@ -1,15 +1,15 @@
-"""The study of elections that go round by round, in groups too large for everybody to be sure.
+"""The study of elections that go round by round, in groups too large for certainty.
 
-Such an election may fail in part, so it is not enough to ask whether it did: how many hold whom at
-the end, how many rounds it took, and what each kind of message cost. A member that crashes does so
-with probability `p_fail` in each round, at a uniform instant of the round; those who are up when
-the round is opened are at risk. A pause between two rounds belongs to neither.
+Such an election may fail in part. So the study counts how many members hold which leader at the
+end, the rounds, and the messages of each kind. In each round every member that is up when the round
+is opened crashes with probability `p_fail`, at a uniform instant of the round. A pause between two
+rounds belongs to neither round.
 
 - `strong`: one live member leads, and all live members hold it. `weak`: the largest part of the
   live members that hold one and the same leader; `weak_live`: that holds a living one;
-  `leaderless`: the part that holds nobody.
-- `two_leaders`: two live members or more lead by their own word at the end; `two_leaders_ever`: at
-  the end of some round.
+  `leaderless`: the part that holds no leader.
+- `two_leaders`: two live members or more say at the end that they lead; `two_leaders_ever`: at the
+  end of some round.
 - `rounds`: the highest round that was opened; `reinitiations`: how many messages opened another
   than the first. `ucasts` and `mcasts` are all messages to one member and to the group.
 - What the members have counted themselves (`RoundBased.tallies`) is added up over all of them.
@@ -43,7 +43,7 @@ class Rounds:
         self._ucasts = 0
         self._mcasts = 0
         self._again = 0
-        self._claims: dict[MemberId, None] = {}  # who has ever led by its own word
+        self._claims: dict[MemberId, None] = {}  # members that ever said that they lead
         self._clashed = False  # at the end of some round
 
     def begin(self, world: World) -> None:
@@ -94,7 +94,7 @@ class Rounds:
         self._claims[member.id] = None
 
     def changed(self, world: World, member: SimContext) -> None:
-        """Who leads is asked at the end of each round."""
+        """Look at the end of each round which members lead."""
 
     def _leading(self, world: World) -> int:
         return sum(held_by(world.members[one]) == one for one in self._claims)
@@ -116,9 +116,9 @@ class Rounds:
 
 
 def struck(members: int, p: float, stream: Stream) -> list[int]:
-    """Which of so many members are hit when each is with probability `p`, in order.
+    """The numbers of the members that are hit, in order: each is hit with probability `p`.
 
-    The gaps between them are geometric, so it takes one draw for each that is hit.
+    The gaps between them are geometric, so each hit costs one draw.
 
     >>> struck(4, 1.0, Stream(1)), struck(4, 0.0, Stream(1))
     ([0, 1, 2, 3], [])
@@ -137,7 +137,7 @@ def struck(members: int, p: float, stream: Stream) -> list[int]:
 
 
 def _state(world: World) -> Metrics:
-    """Who holds whom at the end."""
+    """Which leader each member holds at the end."""
     held: dict[MemberId, int] = {}
     live = nobody = 0
     for member in world.members.values():
@@ -165,7 +165,7 @@ def _tallies(world: World) -> Metrics:
     found: Metrics = {}
     sums: dict[str, int] = {}
     for member in world.members.values():
-        election = getattr(member, "election", None)  # who was never up has none
+        election = getattr(member, "election", None)  # a member that was never up has none
         inside = None if election is None else innermost(election)
         if isinstance(inside, RoundBased):
             for name, number in inside.tallies().items():

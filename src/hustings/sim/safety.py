@@ -1,8 +1,8 @@
-"""Checkers of a world with a guard: what must never happen, whatever else does.
+"""Checkers of a world with a guard: what must never happen, under any faults.
 
-Unlike most properties these are not about the end of a run but about every instant of it, and a run
-that was cut off has kept them as far as it went: there is no `undecided`. They look at what members
-declare and at what the guard granted, not at what members compute.
+Unlike most properties, these are about every instant of a run and not about its end. A run that was
+cut off has kept them until then: there is no `undecided`. They look at what members declare and at
+what the guard granted, not at what members compute.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NO_TIME = 1e-6
 
 
 class _Never(Checker):
-    """Something that never happens; the first time it does is remembered."""
+    """Something that must never happen; the first time is recorded."""
 
     holds: str
 
@@ -41,9 +41,9 @@ class _Never(Checker):
 class Holders(_Never):
     """No token ever has two holders, and every token is larger than those granted before.
 
-    Where no one place grants, as with a quorum, a grant is seen when its holder declares itself.
-    That is the order of granting only as long as no two windows overlap, which is promised while
-    clocks keep their bound; where they do not, the order is not compared (`ordered`).
+    If no single place grants, as in a quorum, a grant is seen when its holder declares itself. This
+    is the order of granting only if no two windows overlap, which is promised while clocks keep
+    their bound. If they do not, the order is not compared (`ordered`).
     """
 
     name = "holders"
@@ -53,7 +53,7 @@ class Holders(_Never):
     def __init__(self, *, ordered: bool = True) -> None:
         super().__init__()
         self._ordered = ordered
-        self._claims: list[Grant] = []  # where nobody else keeps a list
+        self._claims: list[Grant] = []  # if no other part keeps a list
 
     def declared(self, world: World, member: SimContext, outcome: Outcome) -> None:
         if not isinstance(outcome, Elected) or outcome.leader != member.id:
@@ -85,11 +85,11 @@ class Holders(_Never):
 
 
 class Tokens(_Never):
-    """No two members hold different leaders for a token, and nobody goes back to a smaller one."""
+    """No two members hold different leaders for a token, and none goes back to a smaller one."""
 
     name = "tokens"
     watches = True
-    holds = "every token had one leader, and nobody went back to a smaller one"
+    holds = "every token had one leader, and no member went back to a smaller token"
 
     def __init__(self) -> None:
         super().__init__()
@@ -109,17 +109,17 @@ class Tokens(_Never):
         self._seen[member.id] = max(seen, token)
 
     def changed(self, world: World, member: SimContext) -> None:
-        """Who comes back with its disk lost has seen nothing."""
+        """A member that returns without its disk has seen nothing."""
         if member.up and member.stored is EMPTY_DISK:
             self._seen.pop(member.id, None)
 
 
 class Grants(_Never):
-    """Nobody declares itself without having been granted the very token it declares."""
+    """No member declares itself leader without a grant of exactly that token."""
 
     name = "grants"
     listens = True
-    holds = "nobody declared itself without a grant"
+    holds = "no member declared itself without a grant"
 
     def declared(self, world: World, member: SimContext, outcome: Outcome) -> None:
         grants = [] if world.guard is None else world.guard.grants
@@ -136,7 +136,7 @@ class Grants(_Never):
 
 
 class Windows(_Never):
-    """Never are two members that are awake both confirmed, by their own word, at one time.
+    """Two members that are awake never both say at one time that they are confirmed.
 
     Promised only while clock rates stay within the bound that the members were told.
     """
@@ -147,8 +147,8 @@ class Windows(_Never):
 
     def __init__(self) -> None:
         super().__init__()
-        self._since: dict[MemberId, float] = {}  # who leads now, and since when
-        self.longest = 0.0  # for which two led
+        self._since: dict[MemberId, float] = {}  # the members that lead now, and since when
+        self.longest = 0.0  # with two leaders
 
     def declared(self, world: World, member: SimContext, outcome: Outcome) -> None:
         self._note(world, member)
@@ -157,7 +157,7 @@ class Windows(_Never):
         self._note(world, member)
 
     def _note(self, world: World, member: SimContext) -> None:
-        """A paused member does nothing, so what it believes is nothing either."""
+        """A paused member does nothing, so its belief does no harm."""
         outcome = member.outcome
         if member.up and isinstance(outcome, Elected) and outcome.leader == member.id:
             self._since.setdefault(member.id, world.now)
@@ -179,9 +179,10 @@ class Windows(_Never):
 
 
 class Settles(Checker):
-    """In the end somebody leads: after the calm there has been time enough.
+    """A member leads at the end: after the calm there was time enough.
 
-    `confirmed`: by its own word, in its window; else all live members hold one that lives.
+    `confirmed`: it says so itself, within its lease; otherwise all live members hold one live
+    leader.
     """
 
     name = "settles"
@@ -193,8 +194,8 @@ class Settles(Checker):
         self._grace = grace
         self._confirmed = confirmed
         self._leading: dict[MemberId, None] = {}
-        self._last = -1.0  # when somebody led last
-        self.after: float | None = None  # how long after the calm somebody led
+        self._last = -1.0  # when a member led last
+        self.after: float | None = None  # time from the calm to a leader
 
     def declared(self, world: World, member: SimContext, outcome: Outcome) -> None:
         self._note(world, member)
@@ -220,13 +221,13 @@ class Settles(Checker):
             return Verdict.VIOLATED, f"{world.now - self._calm:g} after the calm: no one leader"
         if self._leading or self._last >= world.now - self._grace:
             if self.after is None:
-                self.after = 0.0  # somebody has led since before the calm
-            return Verdict.HOLDS, "somebody led in the end"
-        return Verdict.VIOLATED, f"nobody led {world.now - self._calm:g} after the calm"
+                self.after = 0.0  # a member has led since before the calm
+            return Verdict.HOLDS, "a member led at the end"
+        return Verdict.VIOLATED, f"no member led {world.now - self._calm:g} after the calm"
 
 
 def safety_checkers(central: bool = True) -> list[Checker]:
-    """One of each, fresh for one run; without a `central` guard nobody lists what was granted."""
+    """New checkers for one run. Without a `central` guard there is no list of grants."""
     return [Holders(), Tokens(), Grants(), Windows()] if central else [Tokens(), Windows()]
 
 

@@ -1,12 +1,14 @@
-"""Scenarios: how a run begins. Each is a value that sets up a world and names what is wrong.
+"""Scenarios: how a run begins. Each is a value that sets up a world, or says what is wrong.
 
-Most elections wait to be told, so here a script tells them: who calls, who notices. Elections that
-announce find out by themselves; to them things happen at a random instant in the middle of a steady
-life (`announcing.py`); `measurements.py` says what is measured and when the run is over.
+Most elections wait for a call or a suspicion, so here a script gives it to certain members.
+Elections that announce find out by themselves. For them the event comes at a random instant of
+their steady state (`announcing.py`). `measurements.py` says what is measured and when the run is
+over.
 
 Churn: arrivals and departures are two Poisson streams with given mean times between events. A
-member that comes is new, with an id drawn from those not used yet, so it is as likely to be better
-than another as worse; the member that goes is drawn from the living. The last one alive stays.
+member that comes is new, with an id drawn from those not used yet, so it is better or worse than
+another with the same probability. The member that goes is drawn from the live ones. The last live
+member stays.
 
 The order round a ring is each member's place. Members are numbered 1 to n; other ids stand for
 those of the same rank, because an election only compares.
@@ -51,7 +53,7 @@ from hustings.sim.mobility import Mobility
 from hustings.sim.queue import END_OF_TIME
 from hustings.sim.world import World
 
-MAX_EVENTS = 100_000  # arrivals, and as many departures, that one run may expect
+MAX_EVENTS = 100_000  # expected arrivals in one run, and the same of departures
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,7 @@ class Rates:
 
     arrivals: float | None = None
     departures: float | None = None
-    orderly: bool = False  # who goes leaves in good order; otherwise it crashes
+    orderly: bool = False  # members leave in good order; otherwise they crash
 
     def __post_init__(self) -> None:
         for name, mean in (("arrivals", self.arrivals), ("departures", self.departures)):
@@ -83,7 +85,7 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What one run draws beforehand: who is there at first, who comes when, when somebody goes."""
+    """What one run draws beforehand: its first members, the arrivals, and times of departures."""
 
     first: tuple[MemberId, ...]  # by id
     arrivals: tuple[tuple[float, MemberId], ...]
@@ -91,7 +93,7 @@ class Plan:
 
     @property
     def population(self) -> int:
-        """All who are ever in the group."""
+        """All members that are ever in the group."""
         return len(self.first) + len(self.arrivals)
 
 
@@ -123,14 +125,14 @@ class Turnover:
     """Lets the churn of one run happen, and counts it."""
 
     def __init__(self, plan: Plan, goodbye: float | None, *, call: bool) -> None:
-        """`goodbye`: how long who leaves lingers; None: it crashes. `call`: who comes calls."""
+        """`goodbye`: how long a member that leaves lingers; None: it crashes."""
         self._plan = plan
         self._goodbye = goodbye
         self._call = call
         self._who: Stream | None = None
         self.arrivals = 0
         self.departures = 0
-        self.leader_departures = 0  # of members whom most held as the leader
+        self.leader_departures = 0  # of members that most held as leader
 
     def begin(self, world: World) -> None:
         """From now on members come and go."""
@@ -188,7 +190,7 @@ def parse_order(text: str) -> Order:
 
 
 def places_of(order: Order, members: int) -> tuple[float, ...] | None:
-    """Each member's place in an order of ids clockwise; None: drawn anew for every run.
+    """Each member's place in an order of ids clockwise; None: drawn for each run.
 
     >>> places_of("decreasing", 4), places_of((3, 32, 5, 80, 6, 12), 6)
     ((4.0, 3.0, 2.0, 1.0), (0.0, 2.0, 4.0, 5.0, 1.0, 3.0))
@@ -224,29 +226,30 @@ def renamed(order: Order | None) -> str | None:
 # What happens in each; what differs for elections that announce comes last.
 SCENARIOS = {
     "start": (
-        "Nobody leads; the initiators call an election at 0. Who announces starts by itself, and "
-        "the run ends when everybody has heard the leader."
+        "No member leads; the initiators call an election at 0. Members that announce "
+        "start by themselves, and the run ends when all have heard the leader."
     ),
     "leader-crash": (
-        "The best member leads and is dead; the detectors notice at 0 (all members, where all must "
-        "agree). Of those who announce it "
-        "crashes at a random phase of its period, and the run ends when all hold a successor."
+        "The best member leads and is dead; the detectors notice at 0 (all members, where "
+        "all must agree). If members announce, it crashes at a random phase of its period, "
+        "and the run ends when all hold a successor."
     ),
     "leader-leave": (
         "As leader-crash, but the leader leaves in good order and says goodbye if it knows how."
     ),
     "join-larger": (
-        "A group with a leader, and one more member, the best of all, joins and calls an election "
-        "(who announces joins at a random phase and needs no call); -n counts those before it."
+        "One more member, the best of all, joins a group with a leader and calls an "
+        "election (a member that announces joins at a random phase and needs no call); -n "
+        "does not count it."
     ),
-    "join-smaller": "As join-larger, but the one more is the worst of all.",
+    "join-smaller": "As join-larger, but the new member is the worst of all.",
     "false-departure": (
-        "The leader lives, and the detectors suspect it at 0. Those who announce are left to lose "
-        "messages until the time limit."
+        "The leader is alive, and the detectors suspect it at 0. If members announce, lost "
+        "messages do this, until the time limit."
     ),
     "churn": (
-        "Members come and go at random (--arrivals, --departures) until the time limit. Who does "
-        "not announce needs a --detection."
+        "Members come and go at random (--arrivals, --departures) until the time limit. "
+        "Members that do not announce need a --detection."
     ),
 }
 JOINING = ("join-larger", "join-smaller")
@@ -256,9 +259,10 @@ HORIZON = 1000.0  # the time limit of a scenario that has no end of its own
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """Who is dead, who notices, who calls; `extra` happens on top.
+    """The dead, detecting and calling members; `extra` faults happen, too.
 
-    `crashed` are members that are down from the beginning, besides the old leader of leader-crash.
+    `crashed` are members that are down from the beginning, in addition to the old leader of
+    leader-crash.
     """
 
     name: str = "start"
@@ -267,7 +271,7 @@ class Scenario:
     initiators: tuple[MemberId, ...] = ()
     extra: tuple[Happening, ...] = field(default=())
     rates: Rates = field(default_factory=Rates)  # of churn
-    linger: float = 0.0  # how long who leaves stays to say goodbye
+    linger: float = 0.0  # how long a leaving member stays to say goodbye
     mobility: Mobility | None = None  # how members move about, if they do
 
     @property
@@ -286,9 +290,9 @@ class Cast:
     """A scenario worked out for one group."""
 
     leader: MemberId | None  # at the beginning; that of leader-crash is down, unless it announces
-    down: tuple[MemberId, ...]  # all who are
-    openers: tuple[MemberId, ...]  # who detects, or who calls
-    later: tuple[MemberId, ...] = ()  # who is not in the group yet
+    down: tuple[MemberId, ...]  # all that are
+    openers: tuple[MemberId, ...]  # members that detect, or call
+    later: tuple[MemberId, ...] = ()  # members not in the group yet
 
 
 def cast(
@@ -301,10 +305,10 @@ def cast(
     unanimous: bool = False,
     plan: Plan | None = None,
 ) -> Cast:
-    """Check a scenario against a group; the worst live member opens it if nobody is named.
+    """Check a scenario against a group. The worst live member opens it if no member is named.
 
     `scripted`: no detector finds out by itself. `unanimous`: a crash counts only if all notice it,
-    so all open a departure. `plan`: who comes and goes in churn.
+    so all open a departure. `plan`: the members that come and go in churn.
     """
     _check(scenario, candidates, scripted=scripted, announces=announces)
     order = sorted(candidates, key=choice.key)
@@ -322,16 +326,16 @@ def cast(
     if len(down) >= len(order):
         raise BadInput(f"{len(down)} of {len(order)} members are crashed: at least one must live")
     if scenario.name in DEPARTING and not buried and len(able) < 2:
-        raise BadInput(f"scenario {scenario.name!r} needs a live member besides the leader")
+        raise BadInput(f"scenario {scenario.name!r} needs a live member in addition to the leader")
     openers = _openers(scenario, leader, down, buried=buried)
     if not openers and not announces and scenario.name != "churn":
         if later:
             openers = later
-        elif scripted or scenario.name in ("start", "false-departure"):  # somebody has to begin
+        elif scripted or scenario.name in ("start", "false-departure"):  # a member has to begin
             idle = (*down, leader)
             openers = tuple(each.id for each in order if each.id not in idle)
             notice = unanimous and scenario.name in ("leader-crash", "leader-leave")
-            if not notice and scenario.mobility is None:  # else some component might hear of none
+            if not notice and scenario.mobility is None:  # otherwise a component might hear of none
                 openers = openers[:1]
             openers = tuple(sorted(openers))
     return Cast(leader, down, openers, later)
@@ -369,36 +373,36 @@ def _check(
             raise BadInput("--arrivals, --departures and --orderly go with --scenario churn")
         return
     if scenario.initiators or scenario.crashed:
-        raise BadInput("scenario 'churn' draws who is there: drop --initiator and --crashed")
+        raise BadInput("scenario 'churn' draws the members: drop --initiator and --crashed")
     if scripted and not announces:
         raise BadInput(
-            "scenario 'churn' needs a --detection (perfect, heartbeat, accrual): this election "
-            "does not find out by itself who is gone"
+            "scenario 'churn' needs a --detection (perfect, heartbeat, accrual): this "
+            "election does not notice by itself that a member is gone"
         )
 
 
 def _check_mobile(scenario: Scenario, *, scripted: bool, announces: bool) -> None:
     if scenario.name != "start":
         raise BadInput(
-            "members that move begin as a group that starts: take --scenario start, and faults "
-            "for what happens to them, as --fault crash:8@20"
+            "members that move begin as a group that starts: take --scenario start, and "
+            "faults such as --fault crash:8@20"
         )
     if any(isinstance(one, Partition | OneWay | Heal) for one in scenario.extra):
         raise BadInput(
-            "where members move, distance says who reaches whom: drop the faults partition, "
-            "one-way and heal"
+            "where members move, distance decides which of them reach each other: drop the "
+            "faults partition, one-way and heal"
         )
     if scripted and not announces:
         raise BadInput(
-            "--mobility needs a --detection (heartbeat, accrual) or --composed: this election "
-            "does not find out by itself who is out of reach"
+            "--mobility needs a --detection (heartbeat, accrual) or --composed: this "
+            "election does not notice by itself that a member is out of reach"
         )
 
 
 def _openers(
     scenario: Scenario, leader: MemberId | None, down: tuple[MemberId, ...], *, buried: bool
 ) -> tuple[MemberId, ...]:
-    # In the order of ids: who is named first must not matter.
+    # In the order of ids: the order of the options must not matter.
     openers = tuple(sorted({*scenario.detectors, *scenario.initiators}))
     for member in openers:
         if member in down:
@@ -422,9 +426,9 @@ def begin(
     """Set a world up: the dead are down, the living started, the first event scheduled.
 
     `live_view`: views hold the living only. `tell`: the openers are told at 0 (a scripted
-    detector); otherwise whatever detector the members run must notice by itself. `guarded`: a
-    guard has to confirm the leader first. `origin`: when the scenario's time begins, for a group
-    that has to settle first. `roaming`: members move, and that is what is watched.
+    detector); otherwise the members' own detector must notice. `guarded`: a guard has to confirm
+    the leader first. `origin`: when the scenario's time begins, for a group that has to settle
+    first. `roaming`: members move, and that is what is watched.
     """
     fresh = _enter(world, cast, live_view=live_view)
     if roaming is not None:
@@ -449,13 +453,13 @@ def begin_announcing(
     settling: float | None = None,
     roaming: Roaming | None = None,
 ) -> RunMeasurement:
-    """Set a world up whose members find out by themselves; the study lets the rest happen.
+    """Set a world up whose members find out by themselves; the study starts the rest.
 
-    An established group begins in the middle and is not `started`, unless there is something round
-    the elections that has to be: detectors, or voters, which enrol when they start. `guarded`: a
-    guard has to confirm the leader first. `repeating`: members announce again and again, not just
-    once. `displaces`: a better member takes over from a living leader. `settling`: they may never
-    agree on one; if they do for so long, a start is over. `roaming`: as in `begin`.
+    An established group begins in the middle and is not `started`, unless detectors or voters round
+    its elections must be started. `guarded`: a guard has to confirm the leader first. `repeating`:
+    members announce again and again, not just once. `displaces`: a better member takes over from a
+    live leader. `settling`: members may never agree on a leader; a start is over when they have
+    agreed for this time. `roaming`: as in `begin`.
     """
     fresh = _enter(world, cast, live_view=live_view)
     leader = cast.leader
@@ -490,7 +494,7 @@ def _study_of(
     *,
     displaces: bool,
 ) -> RunMeasurement:
-    """What an established group is watched for."""
+    """The study of an established group."""
     if plan is not None:
         return Churn(world, turnover(scenario, plan, call=False), leader)
     if scenario.joining:
@@ -508,7 +512,7 @@ def turnover(scenario: Scenario, plan: Plan, *, call: bool) -> Turnover:
 
 
 def _enter(world: World, cast: Cast, *, live_view: bool) -> list[SimContext]:
-    """The dead are down, the later ones unknown, all others up: these, by id."""
+    """Take down the dead, leave later members unknown, start all others; return these, by id."""
     for member in cast.down:
         ctx = world.members[member]
         ctx.incarnation = 1  # it lived before this run, so if it comes back it returns
@@ -530,7 +534,10 @@ def _start(world: World, fresh: list[SimContext]) -> None:
 
 
 def _establish(fresh: list[SimContext], leader: MemberId | None, *, guarded: bool) -> None:
-    """All hold the leader, if there is one; behind a guard they hold who is confirmed, later."""
+    """Let all hold the leader, if there is one.
+
+    Behind a guard they hold the confirmed one, later.
+    """
     if leader is not None:
         for ctx in fresh:
             ctx.election.assume_leader(ctx, leader, 1)
@@ -550,7 +557,7 @@ def _opening(scenario: Scenario, cast: Cast, tell: bool) -> list[Happening]:
         case "leader-leave":
             return [Leave(member=leader, linger=linger), *(suspicions if tell else [])]
         case "false-departure":
-            return suspicions  # a detector that errs is a script, whatever else there is
+            return suspicions  # a detector that errs is a script in every case
         case "join-larger" | "join-smaller":
             joins = [Join(member=member) for member in cast.later]
             return [*joins, *(Call(member=member) for member in cast.openers)]

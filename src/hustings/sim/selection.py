@@ -1,6 +1,6 @@
-"""What fits into a drawing of a trace, and the words in which it is told.
+"""What fits into a drawing of a trace, and its words.
 
-Every drawing is bounded, and what it leaves out it says. Text that came with a trace (names, kinds,
+Every drawing is bounded, and says what it leaves out. Text that came with a trace (names, kinds,
 reasons) may hold anything, so it passes through `cut` before it is shown.
 """
 
@@ -65,7 +65,7 @@ class Drawing:
 
 
 def role_of(kind: str, options: Options) -> Role:
-    """What messages of a kind are for; `OTHER` where nobody knows.
+    """The role of messages of a kind; `OTHER` if it is unknown.
 
     >>> role_of("OK", Options(roles={"OK": Role.ANSWER})).value, role_of("OK", Options()).value
     ('answer', 'other')
@@ -134,7 +134,7 @@ def ids_text(members: list[MemberId]) -> str:
 
 @dataclass(slots=True)
 class Chosen:
-    """The events and members that fit into a diagram, and what does not."""
+    """The events and members that fit into a diagram, and those that do not."""
 
     events: list[Event]
     members: list[MemberId]

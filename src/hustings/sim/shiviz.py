@@ -3,7 +3,7 @@
 ShiViz reads text: a regular expression in the first line, a delimiter of executions in the second
 (here none), then for each event its words on one line and, on the next, its host and its vector
 clock. The clocks are computed here from the trace: every event of a member counts, and a reception
-takes over what its sender knew. What happens to nobody (a loss, a cut) is no event.
+takes over what its sender knew. What happens to no member (a loss, a cut) is no event.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Clock = dict[MemberId, int]
 
 @dataclass(frozen=True, slots=True)
 class Stamped:
-    """An event of a member with its vector clock, which leaves out members unheard of."""
+    """An event of a member with its vector clock, without the members that it has not heard of."""
 
     member: MemberId
     event: Event
@@ -42,7 +42,7 @@ class Stamped:
 
 
 def draw_shiviz(trace: Trace, options: Options | None = None) -> Drawing:
-    """The log that ShiViz's page takes; it heeds no `since`, for clocks begin with the run."""
+    """The log that ShiViz's page takes. It ignores `since`, because clocks begin with the run."""
     chosen = choose(trace, replace(options or Options(), since=0.0))
     drawn = frozenset(chosen.members)
     lines = [PARSER, ""]
@@ -54,7 +54,7 @@ def draw_shiviz(trace: Trace, options: Options | None = None) -> Drawing:
 
 
 def member_of(event: Event) -> MemberId | None:
-    """Whose event it is; None if nobody's."""
+    """The member of an event; None if it has none."""
     return None if isinstance(event, Lost | Linked) else event.m
 
 
@@ -103,4 +103,4 @@ def _words(stamped: Stamped, chosen: Chosen) -> str:
             return told_text(event)
         case Changed():
             return cut(f"{event.status}, incarnation {event.incarnation}")
-    raise AssertionError(f"{type(event).__name__} is nobody's event")
+    raise AssertionError(f"{type(event).__name__} is no member's event")

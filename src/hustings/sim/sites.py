@@ -1,4 +1,4 @@
-"""Groups at several sites: which member is where, and how messages fare between the sites.
+"""Groups at several sites: which member is where, and delay and loss between the sites.
 
 Sites are a delay model and a loss model like others: both look up the site of the sender and that
 of the receiver, and ask the law of that pair.
@@ -149,7 +149,7 @@ class SiteLoss(Loss):
 
 
 def parse_sites(text: str) -> Sites:
-    """`a=20,b=10` as sites of so many members.
+    """`a=20,b=10` as sites with these numbers of members.
 
     >>> parse_sites("a=20,b=10").members
     30

@@ -1,9 +1,8 @@
 """The content of a space-time diagram, before it is drawn: lifelines, arrows, marks, time scale.
 
 There is one lifeline per member. There is an arrow for every message that a member received or
-lost, or whose fate the trace does not tell. There is a mark for everything else that happened to a
-member. There is a reign for every stretch of time in which a member took one member for the leader
-of one term.
+lost, or whose fate the trace does not show. There is a mark for everything else that happened to a
+member. There is a reign for every stretch of time in which a member held one leader of one term.
 """
 
 from __future__ import annotations
@@ -32,11 +31,11 @@ from hustings.sim.trace_read import Event, Trace, kind
 
 
 class Fate(Enum):
-    """What became of a message."""
+    """The fate of a message."""
 
     ARRIVED = "arrived"
     LOST = "lost"
-    UNKNOWN = "unknown"  # the drawn part of the run ends before the trace tells it
+    UNKNOWN = "unknown"  # the drawn part of the run ends before it is known
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +103,7 @@ class Life:
 
 @dataclass(frozen=True, slots=True)
 class Reign:
-    """A stretch of time in which `member` took `leader` for the leader of `term`."""
+    """A stretch of time in which `member` held `leader` as the leader of `term`."""
 
     member: MemberId
     begin: float

@@ -1,8 +1,8 @@
 """Runs of an election upon gossip membership and bimodal multicast.
 
-Members start at 0 and gossip; what the run is about happens when their views have settled. Gossip
-never rests, so such a run ends when the election does: no message of it is under way any more, and
-no member has set a timer for it.
+Members start at 0 and gossip. The event of the scenario comes when their views have settled. Gossip
+never rests, so such a run ends with the election: when no message of it is in flight and no member
+has set a timer for it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Settled:
         self.origin = settled_at(stack, members)
         self.earlier: Mapping[type[Message], int] = {}
         self._until = self.origin + last_fault
-        self._landing = stack.buffering_time  # of what was sent last
+        self._landing = stack.buffering_time  # of the messages sent last
         self._noticed = stack.cleanup_time(members)  # how long after a crash all have noticed
         self._last = self.origin
 
@@ -39,7 +39,7 @@ class Settled:
         world.at(self.origin, partial(self._open, world))
         world.listen_in(self)
         world.watch(self)
-        if self._until > self.origin:  # the last fault may be a cut, which nobody is told of
+        if self._until > self.origin:  # the last fault may be a cut, of which no member is told
             self._until += self._noticed
 
     def _open(self, world: World) -> None:
@@ -52,10 +52,10 @@ class Settled:
             self._last = world.now
 
     def declared(self, world: World, member: SimContext, outcome: Outcome) -> None:
-        """What members declare does not keep a run going."""
+        """Ignore outcomes: they do not continue a run."""
 
     def changed(self, world: World, member: SimContext) -> None:
-        """Who goes is missed only after a while."""
+        """A member that goes is missed only later."""
         if world.now > self.origin:
             self._until = max(self._until, world.now + self._noticed)
 
@@ -73,12 +73,12 @@ class Settled:
 
 
 def settled_at(stack: GossipConfig, members: int) -> float:
-    """When a group of so many that starts at 0 has settled."""
+    """The time at which a group of this size that starts at 0 has settled."""
     return on_grid(warm_up(stack, members))
 
 
 def _waits(member: SimContext) -> bool:
-    """Whether a member has armed a timer that is not its stack's."""
+    """Whether a member has armed a timer of its election, not of gossip."""
     return any(
         timer.deadline < NEVER and not Membership.owns(key) and not Bimodal.owns(key)
         for key, timer in member.timers.items()

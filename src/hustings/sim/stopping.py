@@ -1,10 +1,9 @@
 """When a run is over that would not end by itself, and when it must not end yet.
 
-`Calm` ends a run whose members never rest. `PlayOn` keeps a run going that somebody wants to stop
-before all of its faults have happened: a fault that was asked for happens, whatever the run is
-watched for, and then the group gets the time to agree again. `Confirmable` gives a run up in which
-the guard is out of reach for good. `endless_wait` tells before a run that it would never end; where
-chance, or a fault, may still make it end, it tells nothing.
+`Calm` ends a run whose members never rest. `PlayOn` continues a run until all of its faults have
+happened, also if an observer would stop it, and then gives the group the time to agree again.
+`Confirmable` gives a run up in which the guard is out of reach for good. `endless_wait` says before
+a run that the run would never end, unless chance or a fault may end it.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from hustings.sim.world import Ended, World
 if TYPE_CHECKING:
     from hustings.sim.experiment import Experiment
 
-# What never brings a guard back into reach. Another partition of the same name may: it replaces.
+# What never brings a guard back into reach. A partition may, because it replaces one of its name.
 HARMFUL = (Crash, CrashInside, Leave, Pause, Call, Suspect, Alive)
 
 
@@ -85,11 +84,11 @@ class PlayOn:
 
 
 class Confirmable:
-    """Gives a run up once nobody can be confirmed, and nothing is to happen that could mend it.
+    """Gives a run up when no member can be confirmed and no event to come can change that.
 
-    Runs in which somebody may be confirmed are not touched: it looks when a member comes or goes,
-    and when a fault has happened. Only then, if all is lost, it waits for `grace`, so that a lease
-    that somebody still holds comes to its end and members say what they make of it.
+    It checks when a member comes or goes, and after each fault. If no member can be confirmed, it
+    waits for `grace` before it stops: a lease that a member still holds ends, and members declare
+    the result. It does not touch other runs.
     """
 
     def __init__(
@@ -101,11 +100,11 @@ class Confirmable:
         self._waiting = False
         world.watch(self)
         self._look(world)
-        for one in faults:  # they are in the queue already, so each look comes after its fault
+        for one in faults:  # they are in the queue already, so each check comes after its fault
             world.at(one.at + origin, partial(self._look, world))
 
     def declared(self, world: World, member: SimContext, outcome: Outcome) -> None:
-        """What members say brings no guard back."""
+        """Ignore outcomes: they bring no guard back."""
 
     def changed(self, world: World, member: SimContext) -> None:
         self._look(world)
@@ -128,24 +127,24 @@ class Confirmable:
         if not self._is_lost(world):
             return
         if any(held_by(member) == member.id for member in world.live()):
-            self._wait(world)  # its lease goes on
+            self._wait(world)  # its lease continues
         else:
             world.stop(Ended.UNCONFIRMABLE)
 
 
 def settling_time(config: Config) -> float:
-    """How long to wait, after the last fault, before an agreement may be taken to last.
+    """How long to wait after the last fault before an agreement counts as lasting.
 
-    Whoever gives a silent leader up after some time (`listen`) has done so by then.
+    A member that gives up a silent leader after a time (`listen`) has done it by then.
     """
     listen: float = getattr(config, "listen", 0.0)
     return (listen if listen < inf else 0.0) + 20.0 * config.delta
 
 
 def endless_wait(experiment: Experiment) -> str | None:
-    """Why a run would wait for ever for members to agree; None if it may come about.
+    """Why members of a run would never agree; None if they may agree.
 
-    Who announces again and again never rests, so such a run would go on until a limit.
+    A member that repeats its announcements never rests, so such a run would continue to a limit.
     """
     scenario = experiment.scenario
     waits = experiment.announces and experiment.repeating and not experiment.endless
@@ -155,12 +154,12 @@ def endless_wait(experiment: Experiment) -> str | None:
     if experiment.pauses is not None:
         return None  # a member that is not paused agrees with itself
     if any(isinstance(one, Crash | Leave | Pause) for one in scenario.extra):
-        return None  # the one who is left agrees with itself
+        return None  # the last member agrees with itself
     members = experiment.members - len(set(scenario.crashed))
     if scenario.joining:
         members += 1
     elif scenario.name != "start":
-        members -= 1  # the leader, who goes
+        members -= 1  # the leader, which goes
     if members < 2:
         return None
     why = "loss" if deaf else "collision"
@@ -171,10 +170,10 @@ def endless_wait(experiment: Experiment) -> str | None:
 
 
 def _drowned(experiment: Experiment) -> bool:
-    """Whether at a start all speak at once, again and again, and any two messages kill each other.
+    """Whether at a start all speak at once in every period, and any two messages are both lost.
 
-    Who wakes up before the first announcement can be heard announces itself, too; their periods
-    are the same, so what overlapped once overlaps for ever.
+    A member that wakes up before it can hear the first announcement announces itself, too. All
+    periods are the same, so messages that overlapped once overlap for ever.
     """
     network = experiment.network
     if network.multicasts.collision < 1.0 or experiment.scenario.name != "start":

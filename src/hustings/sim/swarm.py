@@ -6,10 +6,10 @@ time of faults, after which all is calm.
 
 Three properties always hold. No two members lead at one time while every clock's rate keeps its
 bound. A token has one holder, and later holders have larger tokens. The register, which compares
-tokens, accepts no stale write, whatever the clocks do. After the calm, a member is confirmed within
-`patience`. A member that takes itself for the leader writes to the register now and then, and its
-writes arrive late. A fenced register refuses a token below the highest that it has seen. The
-register knows nothing else.
+tokens, accepts no stale write, with any clocks. After the calm, a member is confirmed within
+`patience`. A member that leads writes to the register from time to time, and its writes arrive
+late. A fenced register refuses a token below the highest that it has seen. The register knows
+nothing else.
 
 The swarm knows no elections. Its caller names them, and says how a quorum goes round them.
 """
@@ -95,7 +95,7 @@ def _told(write: Write) -> str:
 
 
 def write_now_and_then(world: World, register: Register, stream: Stream, end: float) -> None:
-    """Until `end`, members that lead send writes, many of which come late or very late."""
+    """Until `end`, members that lead send writes, and many of them arrive late or very late."""
     at = 0.0
     while at < end:
         at += stream.uniform(0.5, 4.0)
@@ -290,7 +290,7 @@ def play(swarm: Swarm, seed: int, out: Sink | None = None) -> Played:
         complaint = register.complaint(grants, ordered=not swarm.beyond or world.guard is not None)
         verdicts["register"] = _verdict(complaint, "no stale write was accepted")
     verdicts["settles"] = settles.judge(world, ended)
-    verdicts["ended"] = _verdict(wrong, "by the time limit, and nobody raised an error")
+    verdicts["ended"] = _verdict(wrong, "by the time limit, and no member raised an error")
     return Played(
         seed=seed,
         protocol=drawn.entry.kind.about.name,

@@ -119,7 +119,7 @@ class LoseAll(Happening):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Depose(Happening):
-    """Cut the member off that leads at that moment, for a while; it stays up.
+    """Cut off the member that leads at that moment, for some time; it stays up.
 
     `speaks`: other members hear it; `hears`: it hears other members. With `bounced` all other
     members crash at once and come back within this time. Afterwards they suspect it, so that
@@ -273,7 +273,7 @@ def _bounce_all(stream: Stream, scene: Scene, name: str) -> list[Happening]:
 
 
 def _lose_all(stream: Stream, scene: Scene, name: str) -> list[Happening]:
-    """All voters lose their disks; meanwhile the leader may be cut off, if it is no voter."""
+    """All voters lose their disks. During that the leader may be cut off, if it is no voter."""
     if not scene.voters:
         return _bounce_all(stream, scene, name)
     at, _ = _when(stream, scene, 0.0)

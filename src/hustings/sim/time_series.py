@@ -1,8 +1,8 @@
 """A number that changes with time: in one run, and over many.
 
-A run is looked at on a grid of instants, counted from what it is about. Runs end at different
-times. One that has ended stays as it ended, so that every instant is a mean over all of them; how
-many were still under way is told beside it.
+A run is examined on a grid of instants, counted from its `origin`. Runs end at different times. A
+run that has ended counts as it ended, so that every instant has a mean over all runs. Beside the
+mean stands the number of runs that had not ended.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from hustings.core.errors import BadInput
 from hustings.sim.queue import TICKS
 
-MAX_STEPS = 2000  # of the grid; what a run does later is not noted
+MAX_STEPS = 2000  # of the grid; what a run does later is not recorded
 
 
 def check_step(step: float, horizon: float | None) -> None:

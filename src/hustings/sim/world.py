@@ -1,13 +1,13 @@
 """The world: members, a network, a clock and one seed.
 
-At one instant things happen in this order: faults and calls from outside, eager timers ("sends"),
-arrivals, other timers; arrivals in the order of their sends, timers in that of their members. A run
-ends in one of six ways, each with its name: nothing is left to happen, somebody asked to stop, the
-time limit, the event limit, or the world gave the run up, for one of two reasons.
+At one instant events happen in this order: faults and calls from outside, eager timers ("sends"),
+arrivals in the order of their sends, other timers in the order of their members. A run ends in one
+of six ways, each with its name: nothing is left to happen, an observer stopped it, the time limit,
+the event limit, or the world gave the run up, for one of two reasons.
 
-A member that is paused may notice that it stood still, as on a real network (`net/runner.py`): if
-something of its own was due for too long, what waits to be read is old and is not read, its timers
-count from then on as if the time had not passed, and its election is told first.
+A paused member may notice that it stood still, as on a real network (`net/runner.py`). If something
+of its own was due for too long, it does not read the old messages that wait, its timers continue as
+if the time had not passed, and its election hears of the pause first.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Ended(Enum):
     """Why a run ended."""
 
     QUIESCENT = "quiescent"  # nothing was left to happen
-    STOPPED = "stopped"  # somebody had seen enough
+    STOPPED = "stopped"  # an observer had seen enough
     UNTIL = "until"  # the time limit
     MAX_EVENTS = "max-events"  # the event limit
     MAX_ROUNDS = "max-rounds"  # it was given up: a member had announced itself too often
@@ -148,7 +148,9 @@ class World:
         tracer: Tracer | None = None,
         debug: bool = False,
     ) -> None:
-        """`elect` makes one member's election; `views` lists whom each member knows (default all).
+        """`elect` makes one member's election.
+
+        `views` lists the members that each knows (default all).
 
         Members are created but not started.
         """
@@ -172,10 +174,10 @@ class World:
         self.last_arrival = 0.0
         self.last_declared = 0.0
         self.said: Outcome | None = None  # what was declared last
-        self.guard: MemoryGuard | None = None  # who confirms leaders, if anybody does
+        self.guard: MemoryGuard | None = None  # what confirms leaders, if anything does
         self.observers: list[Observer] = []
-        self.watched = tracer is not None  # whether anybody wants to hear of declarations
-        self.claims: list[Observer] = []  # who hears only of leaders that are declared
+        self.watched = tracer is not None  # whether an observer hears of declarations
+        self.claims: list[Observer] = []  # observers that hear only of leaders
         self.ears: list[Eavesdropper] = []
         # Whether a send is more than an entry in the queue: it is traced, heard, or may be lost.
         multicasts = network.multicasts
@@ -189,7 +191,7 @@ class World:
         self._ending = Ended.STOPPED
         self.may_stop: Callable[[World], bool] | None = None  # asked before a run is stopped
         self.interrupted = False  # stopped, or has left the fast path
-        self._reach: Reach | None = None  # until somebody asks
+        self._reach: Reach | None = None  # until a caller asks
         self.carrier: Carrier  # once it leaves the fast path, or where it never was on it
         self.loss_is_correlated = correlated
         self.plain_loss = network.loss.p  # of a message to one member
@@ -234,7 +236,7 @@ class World:
             raise UnknownName("member", str(member), known) from None
 
     def reach(self) -> Reach:
-        """Whom messages can reach now."""
+        """The members that messages can reach now."""
         reach = self._reach
         if reach is None:
             self._reach = reach = Reach(self.members.values())
@@ -309,7 +311,7 @@ class World:
     def note(
         self, member: SimContext, to: MemberId | None, message: Message
     ) -> Message | tuple[int, Message]:
-        """A message leaves: those who listen hear of it, and a trace gives it a number."""
+        """A message leaves: observers hear of it, and a trace gives it a number."""
         for observer in self.ears:
             observer.sent(self, member, to, message)
         tracer = self.tracer
@@ -348,7 +350,7 @@ class World:
             explain(error)
             raise
         finally:
-            self._stopped = False  # not before: who has seen enough at the start need not go on
+            self._stopped = False  # not before: an observer may stop the run at the start
 
     def _loop(self, until: float, max_events: int) -> Ended:
         queue = self.queue
@@ -424,12 +426,12 @@ class World:
             self.tracer.lost(self.now, item[0], to, why)
 
     def _expire(self, at: float, order: int, max_events: int) -> None:
-        """Fire the timers of one instant, unless something that goes first turns up."""
+        """Fire the timers of one instant, unless something that comes first appears."""
         queue, heap = self.queue, self.queue.heap
         if self.tracer is not None:
             self.tracer.breathe()
         due = queue.due(at, order)
-        if due:  # else all were cancelled or moved on, and nothing happens now
+        if due:  # otherwise all were cancelled or moved, and nothing happens now
             self.now = at
         for place, timer in enumerate(due):
             if timer.deadline != at:
@@ -498,7 +500,7 @@ class World:
             self._status_changed(ctx)
 
     def resume(self, ctx: SimContext) -> None:
-        """The member goes on: first what had arrived, then the timers that are overdue."""
+        """The member continues: first what had arrived, then the timers that are overdue."""
         if ctx.backlog is None:
             return
         waiting, ctx.backlog = ctx.backlog, None
@@ -538,13 +540,13 @@ class World:
 
 
 def stood_still(ctx: SimContext, since: float, now: float) -> float:
-    """For how long, until now, a member that was paused has left its timers waiting."""
+    """For how long the timers of a paused member have been overdue."""
     due = min((timer.deadline for timer in ctx.timers.values()), default=NEVER)
     return max(0.0, now - max(since, due))
 
 
 def wake_up(world: World, ctx: SimContext, gap: float, waiting: Sequence[Kept | Timer]) -> None:
-    """The member goes on after `gap`: it learns of that first."""
+    """The member continues after `gap`: it learns of that first."""
     for item in waiting:
         if isinstance(item, Kept):
             world.lose((item.number, item.message), ctx.id, "overslept")

@@ -214,8 +214,14 @@ def test_a_detector_finds_a_departure_but_a_false_one_is_a_script() -> None:
 
 ALSO_WRONG: list[tuple[Scenario, str]] = [
     (Scenario("leader-leave", detectors=(5,)), "member 5 is the leader"),
-    (Scenario("leader-leave", crashed=(1, 2, 3, 4)), "needs a live member besides the leader"),
-    (Scenario("false-departure", crashed=(1, 2, 3, 4)), "needs a live member besides the leader"),
+    (
+        Scenario("leader-leave", crashed=(1, 2, 3, 4)),
+        "needs a live member in addition to the leader",
+    ),
+    (
+        Scenario("false-departure", crashed=(1, 2, 3, 4)),
+        "needs a live member in addition to the leader",
+    ),
     (Scenario("join-larger", crashed=(1, 2, 3, 4)), "4 of 4 members are crashed"),
     (Scenario("join-larger", detectors=(1,)), "scenario 'join-larger' has no dead leader"),
     (Scenario("churn", detectors=(1,)), "scenario 'churn' has no dead leader"),
