@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from hustings.guard import Grant, Guard, HeldBy, Holder, Holding, Unreachable, make_guard
+from hustings.guard import Grant, Guard, Holder, Holding, Unreachable, make_guard
 from tests.guard.engines import ENGINES, kind_of
 from tests.guard.engines.base import Engine
 
@@ -113,13 +113,6 @@ async def granted(guard: Guard, holder: Holder, ttl: float, known: int = 0) -> G
             said = answer
         await asyncio.sleep(LOOK_S)
     raise AssertionError(f"{holder} is not granted within {PATIENCE_S:g} s: {said!r}")
-
-
-async def refused(guard: Guard, holder: Holder, ttl: float) -> HeldBy:
-    """Ask once, and be refused."""
-    answer = await guard.acquire(holder, ttl)
-    assert isinstance(answer, HeldBy), f"granted, and it should not be: {answer}"
-    return answer
 
 
 async def lapsed(guard: Guard, grant: Grant) -> None:

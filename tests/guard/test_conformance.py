@@ -23,13 +23,13 @@ from hustings.guard import (
     Unreachable,
     make_guard,
 )
+from tests.guard.answers import refused
 from tests.guard.conformance import (
     LOOK_S,
     every,
     granted,
     lapsed,
     reached,
-    refused,
     rig_on,
     strict,
     with_clock,

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from hustings.guard import Grant, Guard, Holder, NotGranted, Unreachable
+from tests.guard.answers import refused
 from tests.guard.conformance import (
     client_on,
     does_not_answer,
@@ -22,7 +23,6 @@ from tests.guard.conformance import (
     granted,
     lapsed,
     reached,
-    refused,
     remote,
     rig_on,
 )

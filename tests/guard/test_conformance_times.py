@@ -12,7 +12,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from hustings.guard import Grant, Guard, Holder, NotGranted
-from tests.guard.conformance import LOOK_S, every, granted, lapsed, refused, rig_on
+from tests.guard.answers import refused
+from tests.guard.conformance import LOOK_S, every, granted, lapsed, rig_on
 from tests.guard.engines.base import Engine
 from tests.net.kit.loops import run
 

@@ -28,6 +28,7 @@ from hustings.guard import (
     make_guard,
 )
 from hustings.guard.consul import LOCK_FLAGS
+from tests.guard.answers import granted, refused
 from tests.guard.engines.base import free_port
 from tests.guard.engines.certificates import Certificates
 from tests.guard.fakes.consul import Consul
@@ -38,18 +39,6 @@ TTL = 10.0
 ANNA, BERT = Holder("anna", 1), Holder("bert", 1)
 CONVERSATION = Path(__file__).parent / "conversations" / "consul.jsonl"
 REAL = os.environ.get("HUSTINGS_TEST_CONSUL")
-
-
-async def granted(guard: Guard, holder: Holder, ttl: float = TTL) -> Grant:
-    answer = await guard.acquire(holder, ttl)
-    assert isinstance(answer, Grant), answer
-    return answer
-
-
-async def refused(guard: Guard, holder: Holder) -> HeldBy:
-    answer = await guard.acquire(holder, TTL)
-    assert isinstance(answer, HeldBy), answer
-    return answer
 
 
 @asynccontextmanager
@@ -69,16 +58,16 @@ def test_one_holds_then_the_other(place: str) -> None:
             async with make_guard(url, group) as one, make_guard(url, group) as two:
                 async with two.observe() as states:
                     assert (await anext(states)).holder is None
-                    first = await granted(one, ANNA)
+                    first = await granted(one, ANNA, TTL)
                     assert await anext(states) == Holding("anna", first.token)
-                    held = await refused(two, BERT)
+                    held = await refused(two, BERT, TTL)
                     assert (held.holder, held.token) == ("anna", first.token)
                     assert (await one.renew(first, TTL)).token == first.token
-                    assert (await granted(one, ANNA)).token == first.token
-                    assert (await refused(one, Holder("anna", 2))).token == first.token
+                    assert (await granted(one, ANNA, TTL)).token == first.token
+                    assert (await refused(one, Holder("anna", 2), TTL)).token == first.token
                     await one.release(first, to="carl")  # Consul favours nobody
                     assert await anext(states) == Holding(None, first.token)
-                    second = await granted(two, BERT)
+                    second = await granted(two, BERT, TTL)
                     assert second.token > first.token
                     assert await anext(states) == Holding("bert", second.token)
                 with pytest.raises(NotGranted):
@@ -113,16 +102,16 @@ def test_a_session_that_is_not_renewed_ends_and_the_lock_with_it() -> None:
     async def play() -> None:
         consul = Consul()
         async with two_guards(consul) as (one, two):
-            first = await granted(one, ANNA)
+            first = await granted(one, ANNA, TTL)
             await consul.pass_time(TTL - 1.0)
             first = await one.renew(first, TTL)
             await consul.pass_time(TTL - 1.0)
-            assert (await refused(two, BERT)).holder == "anna"
+            assert (await refused(two, BERT, TTL)).holder == "anna"
             async with two.observe() as states:
                 assert (await anext(states)).holder == "anna"
                 await consul.pass_time(1.0)
                 assert (await anext(states)).holder is None
-            second = await granted(two, BERT)
+            second = await granted(two, BERT, TTL)
             assert second.token > first.token
             with pytest.raises(NotGranted):
                 await one.renew(first, TTL)
@@ -134,16 +123,16 @@ def test_the_delay_of_a_lock_is_kept() -> None:
     async def play() -> None:
         consul = Consul()
         async with two_guards(consul, "?lock_delay=15") as (one, two):
-            first = await granted(one, ANNA)
+            first = await granted(one, ANNA, TTL)
             await consul.pass_time(TTL)
-            assert (await refused(two, BERT)).token == 0
+            assert (await refused(two, BERT, TTL)).token == 0
             await consul.pass_time(14.0)
-            await refused(two, BERT)
+            await refused(two, BERT, TTL)
             await consul.pass_time(1.0)
-            second = await granted(two, BERT)
+            second = await granted(two, BERT, TTL)
             assert second.token > first.token
             await two.release(second)  # on purpose, so without a delay
-            await granted(one, ANNA)
+            await granted(one, ANNA, TTL)
 
     run(play())
 
@@ -152,10 +141,10 @@ def test_tokens_grow_though_the_key_is_deleted() -> None:
     async def play() -> None:
         consul = Consul()
         async with two_guards(consul) as (one, two):
-            first = await granted(one, ANNA)
+            first = await granted(one, ANNA, TTL)
             await one.release(first)
             consul.keys.clear()
-            second = await granted(two, BERT)
+            second = await granted(two, BERT, TTL)
             assert consul.keys["service/jobs/.lock"]["LockIndex"] == 1
             assert second.token > first.token
 
@@ -166,13 +155,13 @@ def test_a_write_to_the_key_does_not_end_the_lease() -> None:
     async def play() -> None:
         consul = Consul()
         async with two_guards(consul) as (one, two):
-            first = await granted(one, ANNA)
+            first = await granted(one, ANNA, TTL)
             consul.index += 5
             consul.keys["service/jobs/.lock"]["ModifyIndex"] = consul.index
             assert (await one.renew(first, TTL)).token == first.token
-            assert (await granted(one, ANNA)).token == first.token
+            assert (await granted(one, ANNA, TTL)).token == first.token
             await one.release(first)
-            assert (await granted(two, BERT)).token > consul.index - 5
+            assert (await granted(two, BERT, TTL)).token > consul.index - 5
 
     run(play())
 
@@ -192,7 +181,7 @@ def test_what_cannot_be_is_said() -> None:
                 for ttl in (9.9, 86401.0):
                     with pytest.raises(BadInput, match="ttl"):
                         await guard.acquire(ANNA, ttl)
-                grant = await granted(guard, ANNA)
+                grant = await granted(guard, ANNA, TTL)
                 with pytest.raises(BadInput, match="stays what it was"):
                     await guard.renew(grant, TTL + 1.0)
                 consul.down = True
@@ -211,7 +200,7 @@ def test_an_agent_that_is_gone_is_replaced_by_another() -> None:
         async with served(Consul()) as port:
             url = f"consul://127.0.0.1:{free_port()},127.0.0.1:{port}"
             async with make_guard(url, "jobs") as guard:
-                await granted(guard, ANNA)
+                await granted(guard, ANNA, TTL)
 
     run(play())
 
@@ -228,7 +217,7 @@ def test_tls_wants_the_right_papers(tmp_path: Path) -> None:
         async with served(Consul(), tls) as port:
             url = f"consul://127.0.0.1:{port}?tls=yes&ca="
             async with make_guard(f"{url}{right.ca}", "jobs") as guard:
-                await granted(guard, ANNA)
+                await granted(guard, ANNA, TTL)
             with pytest.raises(BadInput, match="TLS"):
                 await make_guard(f"{url}{wrong.ca}", "jobs").open()
 
@@ -239,7 +228,7 @@ def test_locks_are_marked_as_the_go_client_does() -> None:
     async def play() -> None:
         consul = Consul()
         async with two_guards(consul, "?election=/global/lock") as (one, _):
-            await granted(one, ANNA)
+            await granted(one, ANNA, TTL)
             assert consul.keys["global/lock/.lock"]["Flags"] == LOCK_FLAGS
 
     run(play())
@@ -268,7 +257,7 @@ def test_a_cluster_that_counts_anew_grants_nothing_until_an_operator_decides() -
         consul = Consul()
         async with two_guards(consul) as (one, two):
             consul.index = 5000
-            first = await granted(one, ANNA)
+            first = await granted(one, ANNA, TTL)
             await consul.forget()
             with pytest.raises(NotGranted):
                 await one.renew(first, TTL)
@@ -288,7 +277,7 @@ def test_a_cluster_that_counts_anew_grants_nothing_until_an_operator_decides() -
             async with one.observe() as states:
                 assert await anext(states) == Holding("bert", second.token)
             await two.release(second)
-            assert (await granted(one, ANNA)).token > second.token
+            assert (await granted(one, ANNA, TTL)).token > second.token
 
     run(play())
 
@@ -296,18 +285,18 @@ def test_a_cluster_that_counts_anew_grants_nothing_until_an_operator_decides() -
 def test_who_holds_while_an_operator_lifts_goes_on_with_a_larger_token() -> None:
     async def play() -> None:
         async with two_guards(Consul()) as (one, two):
-            first = await granted(one, ANNA)
+            first = await granted(one, ANNA, TTL)
             await two.recover(9000)
             with pytest.raises(NotGranted):
                 await one.renew(first, TTL)
-            held = await refused(two, BERT)
-            first = await granted(one, ANNA)
+            held = await refused(two, BERT, TTL)
+            first = await granted(one, ANNA, TTL)
             assert first.token == held.token > 9000
             await one.renew(first, TTL)
             await one.release(first)
-            second = await granted(two, BERT)
+            second = await granted(two, BERT, TTL)
             assert second.token > 9000
-            assert (await granted(two, BERT)).token == second.token
+            assert (await granted(two, BERT, TTL)).token == second.token
 
     run(play())
 

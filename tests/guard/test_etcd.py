@@ -15,8 +15,6 @@ from aetcd import rpc
 
 from hustings.core.errors import BadInput
 from hustings.guard import (
-    Grant,
-    Guard,
     HeldBy,
     Holder,
     Holding,
@@ -25,6 +23,7 @@ from hustings.guard import (
     make_guard,
 )
 from hustings.guard.etcd_nodes import EtcdLine, Nodes
+from tests.guard.answers import granted
 from tests.guard.engines.base import wait_until
 from tests.guard.engines.certificates import Certificates
 from tests.guard.engines.etcd import Engine, Node, three
@@ -38,12 +37,6 @@ ANNA, BERT = Holder("anna", 1), Holder("bert", 1)
 @pytest.fixture
 def etcd(engines: Callable[[str], Engine]) -> Engine:
     return engines("etcd")
-
-
-async def granted(guard: Guard, holder: Holder, ttl: float = TTL) -> Grant:
-    answer = await guard.acquire(holder, ttl)
-    assert isinstance(answer, Grant), answer
-    return answer
 
 
 @contextmanager
@@ -77,7 +70,7 @@ def test_it_takes_over_from_etcdctl(etcd: Engine) -> None:
                     assert await anext(states) == Holding("foreign", answer.token)
                     other.terminate()
                     assert (await anext(states)).holder is None
-                    grant = await granted(guard, ANNA)
+                    grant = await granted(guard, ANNA, TTL)
             assert grant.token > answer.token
 
     run(story())
@@ -88,7 +81,7 @@ def test_turns_are_taken_with_etcdctl_after_a_recovery(etcd: Engine) -> None:
         async with make_guard(etcd.url(), "lifted") as guard:
             await guard.recover(10**9)
             assert queue_of(etcd, "lifted") == [], "nobody stands because of it"
-            grant = await granted(guard, ANNA)
+            grant = await granted(guard, ANNA, TTL)
             with candidate(etcd, "lifted", "foreign") as other:
                 await asyncio.to_thread(
                     wait_until, lambda: len(queue_of(etcd, "lifted")) == 2, "a queue of two"
@@ -103,7 +96,7 @@ def test_turns_are_taken_with_etcdctl_after_a_recovery(etcd: Engine) -> None:
                 assert answer.token > grant.token > 10**9
                 async with guard.observe() as states:
                     assert await anext(states) == Holding("foreign", answer.token)
-            assert (await granted(guard, BERT)).token > answer.token
+            assert (await granted(guard, BERT, TTL)).token > answer.token
 
     run(story())
 
@@ -122,7 +115,7 @@ def test_a_base_that_is_no_number_is_told_of(etcd: Engine) -> None:
 def test_etcdctl_takes_over_from_it_and_is_not_overtaken(etcd: Engine) -> None:
     async def story() -> None:
         async with make_guard(etcd.url(), "before") as guard:
-            grant = await granted(guard, ANNA)
+            grant = await granted(guard, ANNA, TTL)
             assert etcd.order("get", "before/", "--prefix", "--print-value-only").strip() == "anna"
             with candidate(etcd, "before", "foreign") as other:
                 await asyncio.to_thread(
@@ -148,7 +141,7 @@ def test_etcdctl_takes_over_from_it_and_is_not_overtaken(etcd: Engine) -> None:
 def test_its_key_is_one_of_go_s_election(etcd: Engine) -> None:
     async def story() -> None:
         async with make_guard(f"{etcd.url()}/prod", "keys") as guard:
-            grant = await granted(guard, ANNA)
+            grant = await granted(guard, ANNA, TTL)
             (key,) = queue_of(etcd, "prod/keys")
             assert re.fullmatch(r"prod/keys/[0-9a-f]+", key)
             shown = etcd.order("get", key, "--write-out=fields")
@@ -164,11 +157,11 @@ def test_its_key_is_one_of_go_s_election(etcd: Engine) -> None:
 def test_a_key_somebody_deletes_is_not_renewed(etcd: Engine) -> None:
     async def story() -> None:
         async with make_guard(f"{etcd.url()}?election=/odd/name", "ignored") as guard:
-            grant = await granted(guard, ANNA)
+            grant = await granted(guard, ANNA, TTL)
             etcd.order("del", "/odd/name/", "--prefix")
             with pytest.raises(NotGranted):
                 await guard.renew(grant, TTL)
-            assert (await granted(guard, ANNA)).token > grant.token
+            assert (await granted(guard, ANNA, TTL)).token > grant.token
 
     run(story())
 
@@ -176,7 +169,7 @@ def test_a_key_somebody_deletes_is_not_renewed(etcd: Engine) -> None:
 def test_a_longer_lease_keeps_the_token(etcd: Engine) -> None:
     async def story() -> None:
         async with make_guard(etcd.url(), "longer") as guard:
-            grant = await granted(guard, ANNA)
+            grant = await granted(guard, ANNA, TTL)
             longer = await guard.renew(grant, 30.0)
             assert longer.token == grant.token
             assert longer.deadline > grant.deadline + 20.0
@@ -193,11 +186,11 @@ def test_another_guard_knows_its_own_holder_again(etcd: Engine) -> None:
             make_guard(etcd.url(), "again") as guard,
             make_guard(etcd.url(), "again") as more,
         ):
-            grant = await granted(guard, ANNA)
-            assert (await granted(more, ANNA)).token == grant.token
+            grant = await granted(guard, ANNA, TTL)
+            assert (await granted(more, ANNA, TTL)).token == grant.token
             assert isinstance(await more.acquire(Holder("anna", 2), TTL), HeldBy)
             await more.release(grant)
-            assert (await granted(guard, BERT)).token > grant.token
+            assert (await granted(guard, BERT, TTL)).token > grant.token
 
     run(story())
 
@@ -277,7 +270,7 @@ def test_tls_wants_the_right_papers(tmp_path: Path) -> None:
     async def story() -> None:
         place, mine = f"etcds://127.0.0.1:{sealed.port}", sealed.papers
         async with make_guard(f"{place}?{mine.options}", "tls") as guard:
-            await granted(guard, ANNA)
+            await granted(guard, ANNA, TTL)
         for wrong in (place, f"{place}?{stranger.options}"):
             with pytest.raises(BadInput, match="TLS"):
                 await make_guard(wrong, "tls").open()

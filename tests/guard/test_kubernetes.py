@@ -27,6 +27,7 @@ from hustings.guard import (
     Unreachable,
     make_guard,
 )
+from tests.guard.answers import granted, refused
 from tests.guard.engines.base import free_port
 from tests.guard.engines.certificates import Certificates
 from tests.guard.fakes.kubernetes import Kubernetes
@@ -48,18 +49,6 @@ class Clock:
         return self.now
 
 
-async def granted(guard: Guard, holder: Holder, ttl: float = TTL) -> Grant:
-    answer = await guard.acquire(holder, ttl)
-    assert isinstance(answer, Grant), answer
-    return answer
-
-
-async def refused(guard: Guard, holder: Holder) -> HeldBy:
-    answer = await guard.acquire(holder, TTL)
-    assert isinstance(answer, HeldBy), answer
-    return answer
-
-
 @asynccontextmanager
 async def two_guards(server: Kubernetes) -> AsyncIterator[tuple[Guard, Guard]]:
     async with served(server) as port:
@@ -77,18 +66,18 @@ def test_one_holds_then_the_other(place: str) -> None:
             async with make_guard(url, group) as one, make_guard(url, group) as two:
                 async with two.observe() as states:
                     assert (await anext(states)).holder is None
-                    first = await granted(one, ANNA)
+                    first = await granted(one, ANNA, TTL)
                     assert await anext(states) == Holding("anna", first.token)
-                    held = await refused(two, BERT)
+                    held = await refused(two, BERT, TTL)
                     assert (held.holder, held.token) == ("anna", first.token)
                     first = await one.renew(first, TTL)
-                    assert (await refused(two, BERT)).token == first.token
-                    assert (await granted(one, ANNA)).token == first.token
-                    assert (await refused(one, Holder("anna", 2))).token == first.token
+                    assert (await refused(two, BERT, TTL)).token == first.token
+                    assert (await granted(one, ANNA, TTL)).token == first.token
+                    assert (await refused(one, Holder("anna", 2), TTL)).token == first.token
                     await one.release(first, to="carl")
                     assert await anext(states) == Holding(None, first.token)
-                    assert (await refused(two, BERT)).holder == "carl"
-                    second = await granted(two, Holder("carl", 9))
+                    assert (await refused(two, BERT, TTL)).holder == "carl"
+                    second = await granted(two, Holder("carl", 9), TTL)
                     assert second.token > first.token
                     assert await anext(states) == Holding("carl", second.token)
                 with pytest.raises(NotGranted):
@@ -108,9 +97,9 @@ def test_it_speaks_as_written_down() -> None:
         async with served(replay) as port:
             url = f"kubernetes://127.0.0.1:{port}/prod?tls=no"
             async with make_guard(url, "jobs") as guard:
-                held = await refused(guard, ANNA)
+                held = await refused(guard, ANNA, TTL)
                 assert held.holder == "host-7_0b5e0c1f-0f0a-4b51-8bb1-0a4f5d1c2e3f"
-                grant = await granted(guard, ANNA)
+                grant = await granted(guard, ANNA, TTL)
                 assert grant.token == 48233
                 grant = await guard.renew(grant, TTL)
                 assert grant.token == 48233
@@ -125,15 +114,15 @@ def test_a_lease_that_stays_the_same_for_its_time_is_over() -> None:
         clock, server = Clock(), Kubernetes()
         async with two_guards(server) as (one, two):
             two._clock = clock
-            first = await granted(one, ANNA)
-            assert await refused(two, BERT) == HeldBy("anna", first.token, TTL)
+            first = await granted(one, ANNA, TTL)
+            assert await refused(two, BERT, TTL) == HeldBy("anna", first.token, TTL)
             clock.now += TTL - 1.0
-            assert (await refused(two, BERT)).remaining == 1.0
+            assert (await refused(two, BERT, TTL)).remaining == 1.0
             first = await one.renew(first, TTL)
             clock.now += 1.0
-            assert await refused(two, BERT) == HeldBy("anna", first.token, TTL)
+            assert await refused(two, BERT, TTL) == HeldBy("anna", first.token, TTL)
             clock.now += TTL
-            second = await granted(two, BERT)
+            second = await granted(two, BERT, TTL)
             assert second.token > first.token
             spec = server.leases["default", "jobs"]["spec"]
             assert (spec["holderIdentity"], spec["leaseTransitions"]) == ("bert#1", 1)
@@ -152,15 +141,15 @@ def test_times_written_by_others_are_not_read() -> None:
             one._clock = clock
             times = {"acquireTime": "1999-01-01T00:00:00.000000Z"}
             await server.foreign("jobs", "host_1", leaseDurationSeconds=20, **times)
-            held = await refused(one, ANNA)
+            held = await refused(one, ANNA, TTL)
             assert (held.holder, held.remaining) == ("host_1", 20.0)
             for second in range(3):  # it renews: another version, the same period of holding
                 clock.now += 19.0
                 again = {"renewTime": f"1999-01-01T00:00:0{second}.000000Z"}
                 await server.foreign("jobs", "host_1", leaseDurationSeconds=20, **times, **again)
-                assert await refused(one, ANNA) == held
+                assert await refused(one, ANNA, TTL) == held
             clock.now += 20.0
-            assert (await granted(one, ANNA)).token > held.token
+            assert (await granted(one, ANNA, TTL)).token > held.token
 
     run(play())
 
@@ -170,11 +159,11 @@ def test_what_has_run_out_is_a_new_period_with_a_new_token() -> None:
         clock, server = Clock(), Kubernetes()
         async with two_guards(server) as (one, _):
             one._clock = clock
-            first = await granted(one, ANNA)
+            first = await granted(one, ANNA, TTL)
             clock.now += TTL
             with pytest.raises(NotGranted):
                 await one.renew(first, TTL)
-            assert (await granted(one, ANNA)).token > first.token
+            assert (await granted(one, ANNA, TTL)).token > first.token
 
     run(play())
 
@@ -183,12 +172,12 @@ def test_tokens_grow_though_the_lease_is_deleted() -> None:
     async def play() -> None:
         server = Kubernetes()
         async with two_guards(server) as (one, two):
-            first = await granted(one, ANNA)
+            first = await granted(one, ANNA, TTL)
             async with two.observe() as states:
                 assert (await anext(states)).holder == "anna"
                 await server.delete("default", "jobs")
                 assert await anext(states) == Holding(None, first.token)
-            second = await granted(two, BERT)
+            second = await granted(two, BERT, TTL)
             assert server.leases["default", "jobs"]["spec"]["leaseTransitions"] == 0
             assert second.token > first.token
             with pytest.raises(NotGranted):
@@ -201,14 +190,14 @@ def test_what_others_keep_in_the_lease_stays() -> None:
     async def play() -> None:
         server = Kubernetes()
         async with two_guards(server) as (one, two):
-            grant = await granted(one, ANNA)
+            grant = await granted(one, ANNA, TTL)
             lease = server.leases["default", "jobs"]
             lease["metadata"]["annotations"] = {"team": "billing"}
             lease["spec"]["strategy"] = "OldestEmulationVersion"
             await server.foreign("jobs", "anna#1")
             await one.renew(grant, TTL)
             await one.release(grant)
-            await granted(two, BERT)
+            await granted(two, BERT, TTL)
             lease = server.leases["default", "jobs"]
             assert lease["metadata"]["annotations"] == {"team": "billing"}
             assert lease["spec"]["strategy"] == "OldestEmulationVersion"
@@ -220,7 +209,7 @@ def test_a_watch_that_is_too_old_begins_anew() -> None:
     async def play() -> None:
         server = Kubernetes()
         async with two_guards(server) as (one, two), two.observe() as states:
-            grant = await granted(one, ANNA)
+            grant = await granted(one, ANNA, TTL)
             server.forgotten = server.version + 1
             assert (await anext(states)).holder == "anna"
             following = asyncio.ensure_future(anext(states))
@@ -243,7 +232,7 @@ def test_what_cannot_be_is_said() -> None:
                 for ttl in (0.9, 86401.0):
                     with pytest.raises(BadInput, match="ttl"):
                         await guard.acquire(ANNA, ttl)
-                grant = await granted(guard, ANNA)
+                grant = await granted(guard, ANNA, TTL)
                 server.down = True
                 with pytest.raises(Unreachable, match="timed out"):
                     await guard.renew(grant, TTL)
@@ -271,7 +260,7 @@ def test_tls_wants_the_right_papers(tmp_path: Path) -> None:
         async with served(Kubernetes(), tls) as port:
             url = f"kubernetes://127.0.0.1:{port}?ca="
             async with make_guard(f"{url}{right.ca}", "jobs") as guard:
-                await granted(guard, ANNA)
+                await granted(guard, ANNA, TTL)
             with pytest.raises(BadInput, match="TLS"):
                 await make_guard(f"{url}{wrong.ca}", "jobs").open()
             with pytest.raises(BadInput, match="certificates"):
@@ -288,7 +277,7 @@ def test_a_kubeconfig_is_read_as_kubectl_does(tmp_path: Path) -> None:
             file.write_text(KUBECONFIG.format(port=port))
             url = f"kubernetes:///prod?kubeconfig={file}"
             async with make_guard(url, "jobs") as guard:
-                await granted(guard, ANNA)
+                await granted(guard, ANNA, TTL)
             assert list(server.leases) == [("prod", "jobs")]
             with pytest.raises(BadInput, match="no server is known"):
                 await make_guard(f"{url}&context=other", "jobs").open()
@@ -333,7 +322,7 @@ def test_a_cluster_that_counts_anew_goes_on_above_what_is_known() -> None:
         async with two_guards(server) as (one, two):
             two._clock = clock
             server.version = 5000
-            first = await granted(one, ANNA)
+            first = await granted(one, ANNA, TTL)
             server.forget()
             with pytest.raises(NotGranted):
                 await one.renew(first, TTL)
@@ -344,10 +333,10 @@ def test_a_cluster_that_counts_anew_goes_on_above_what_is_known() -> None:
             assert isinstance(second, Grant)
             assert second.token > first.token
             assert (await two.renew(second, TTL)).token == second.token
-            held = await refused(one, ANNA)
+            held = await refused(one, ANNA, TTL)
             assert (held.holder, held.token) == ("bert", second.token)
             await server.foreign("jobs", "client-go", acquireTime="now", leaseTransitions=7)
-            assert (await refused(one, ANNA)).token > second.token, "also of who knows nothing"
+            assert (await refused(one, ANNA, TTL)).token > second.token, "also of who knows nothing"
 
     run(play())
 
@@ -357,7 +346,7 @@ def test_a_holder_in_its_time_goes_on_at_once_when_its_lease_is_gone() -> None:
         server = Kubernetes()
         async with two_guards(server) as (one, _):
             server.version = 5000
-            first = await granted(one, ANNA)
+            first = await granted(one, ANNA, TTL)
             server.forget()
             again = await one.acquire(ANNA, TTL, first.token)
             assert isinstance(again, Grant)
@@ -370,17 +359,17 @@ def test_a_holder_in_its_time_goes_on_at_once_when_its_lease_is_gone() -> None:
 def test_an_operator_lifts_tokens(held: bool) -> None:
     async def play() -> None:
         async with two_guards(Kubernetes()) as (one, two):
-            first = await granted(one, ANNA) if held else None
+            first = await granted(one, ANNA, TTL) if held else None
             await two.recover(9000)
             await two.recover(10)
             if first is not None:
                 first = await one.renew(first, TTL)
-                assert (await refused(two, BERT)).token == first.token
+                assert (await refused(two, BERT, TTL)).token == first.token
                 await one.release(first)
-            second = await granted(two, BERT)
+            second = await granted(two, BERT, TTL)
             assert second.token > 9000
-            assert (await granted(two, BERT)).token == second.token
-            assert (await refused(one, ANNA)).token == second.token
+            assert (await granted(two, BERT, TTL)).token == second.token
+            assert (await refused(one, ANNA, TTL)).token == second.token
 
     run(play())
 
@@ -388,9 +377,9 @@ def test_an_operator_lifts_tokens(held: bool) -> None:
 def test_who_is_favoured_stays_so_when_tokens_are_lifted() -> None:
     async def play() -> None:
         async with two_guards(Kubernetes()) as (one, two):
-            await one.release(await granted(one, ANNA), to="carl")
+            await one.release(await granted(one, ANNA, TTL), to="carl")
             await two.recover(9000)
-            assert (await refused(two, BERT)).holder == "carl"
+            assert (await refused(two, BERT, TTL)).holder == "carl"
 
     run(play())
 
@@ -405,10 +394,10 @@ def test_asking_for_less_takes_nothing_from_what_was_promised() -> None:
             first = await one.renew(first, 2.0)
             clock.now += 1.0
             assert (await granted(one, ANNA, 2.0)).token == first.token
-            await refused(two, BERT)
+            await refused(two, BERT, TTL)
             clock.now += 23.9
-            await refused(two, BERT)
+            await refused(two, BERT, TTL)
             clock.now += 0.2
-            assert (await granted(two, BERT)).token > first.token
+            assert (await granted(two, BERT, TTL)).token > first.token
 
     run(play())

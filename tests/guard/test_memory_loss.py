@@ -17,7 +17,8 @@ import pytest
 from hustings.guard import HeldBy, Holder, MemoryLost, NotGranted, make_guard
 from hustings.guard.memory import registers_in
 from hustings.net.member import Member
-from tests.guard.conformance import granted, refused, rig_on
+from tests.guard.answers import refused
+from tests.guard.conformance import granted, rig_on
 from tests.guard.engines.base import Engine
 from tests.guard.test_conformance_outages import answered
 from tests.guard.test_members import group_of, seated

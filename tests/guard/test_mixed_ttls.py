@@ -7,7 +7,8 @@ import asyncio
 import pytest
 
 from hustings.guard import Grant, Guard, Holder
-from tests.guard.conformance import LOOK_S, granted, lapsed, refused, rig_on
+from tests.guard.answers import refused
+from tests.guard.conformance import LOOK_S, granted, lapsed, rig_on
 from tests.guard.engines.base import Engine
 from tests.net.kit.loops import run
 

@@ -12,7 +12,8 @@ from nats.js import JetStreamContext
 from nats.js.api import StorageType
 
 from hustings.core.errors import BadInput
-from hustings.guard import Grant, Guard, HeldBy, Holder, NotGranted, Unreachable, make_guard
+from hustings.guard import HeldBy, Holder, NotGranted, Unreachable, make_guard
+from tests.guard.answers import granted
 from tests.guard.engines.certificates import Certificates
 from tests.guard.engines.nats import PASSWORD, USER, Engine
 from tests.net.kit.loops import run
@@ -24,12 +25,6 @@ ANNA, BERT = Holder("anna", 1), Holder("bert", 1)
 @pytest.fixture
 def nats(engines: Callable[[str], Engine]) -> Engine:
     return engines("nats")
-
-
-async def granted(guard: Guard, holder: Holder, ttl: float = TTL) -> Grant:
-    answer = await guard.acquire(holder, ttl)
-    assert isinstance(answer, Grant), answer
-    return answer
 
 
 @asynccontextmanager
@@ -50,7 +45,7 @@ def test_the_token_is_the_revision_with_which_holding_began(nats: Engine) -> Non
     async def story() -> None:
         async with foreigner(nats) as stream, make_guard(url_of(nats, "mine"), "a.b ü") as guard:
             store = await stream.key_value("mine")
-            grant = await granted(guard, ANNA)
+            grant = await granted(guard, ANNA, TTL)
             entry = await store.get("a=2Eb=20=C3=BC")
             assert entry.revision == grant.token
             await guard.renew(grant, TTL)
@@ -67,11 +62,11 @@ def test_the_token_is_the_revision_with_which_holding_began(nats: Engine) -> Non
 def test_a_record_somebody_deletes_is_not_renewed(nats: Engine) -> None:
     async def story() -> None:
         async with foreigner(nats) as stream, make_guard(url_of(nats, "mine"), "gone") as guard:
-            grant = await granted(guard, ANNA)
+            grant = await granted(guard, ANNA, TTL)
             await (await stream.key_value("mine")).delete("gone")
             with pytest.raises(NotGranted):
                 await guard.renew(grant, TTL)
-            assert (await granted(guard, ANNA)).token > grant.token
+            assert (await granted(guard, ANNA, TTL)).token > grant.token
 
     run(story())
 
@@ -96,7 +91,7 @@ def test_who_waits_counts_from_when_it_first_saw_a_revision(nats: Engine) -> Non
         url = url_of(nats, "mine")
         async with make_guard(url, "wait") as guard, make_guard(url, "wait") as waiting:
             waiting._clock = lambda: now
-            grant = await granted(guard, ANNA)
+            grant = await granted(guard, ANNA, TTL)
             assert await waiting.acquire(BERT, TTL) == HeldBy("anna", grant.token, TTL)
             now += TTL - 0.1
             assert isinstance(await waiting.acquire(BERT, TTL), HeldBy)
@@ -104,7 +99,7 @@ def test_who_waits_counts_from_when_it_first_saw_a_revision(nats: Engine) -> Non
             now += TTL - 0.1
             assert await waiting.acquire(BERT, TTL) == HeldBy("anna", grant.token, TTL)
             now += TTL
-            assert (await granted(waiting, BERT)).token > grant.token
+            assert (await granted(waiting, BERT, TTL)).token > grant.token
             with pytest.raises(NotGranted):
                 await guard.renew(grant, TTL)
 
@@ -148,7 +143,7 @@ def test_tls_wants_the_right_papers(tmp_path: Path) -> None:
     async def story() -> None:
         plain = f"nats://{USER}:{PASSWORD}@127.0.0.1:{sealed.port}"
         async with make_guard(f"{plain}?tls=yes&{sealed.papers.options}", "tls") as guard:
-            await granted(guard, ANNA)
+            await granted(guard, ANNA, TTL)
         for wrong in (plain, f"{plain}?tls=yes&{stranger.options}"):
             with pytest.raises(BadInput, match="TLS"):
                 await make_guard(wrong, "tls").open()

@@ -17,7 +17,8 @@ from hustings.guard.inspection import install
 from hustings.guard.postgres import MIGRATION
 from hustings.guard.postgres_schema import VERSION, channel_of
 from hustings.guard.postgres_wire import PostgresAddress, PostgresWire, text
-from tests.guard.conformance import granted, reached, refused, rig_on
+from tests.guard.answers import refused
+from tests.guard.conformance import granted, reached, rig_on
 from tests.guard.engines.base import Engine, free_port
 from tests.guard.engines.certificates import Certificates
 from tests.guard.engines.postgres import PASSWORD, POOLED, USER

@@ -23,7 +23,8 @@ from hustings.guard import (
     parse_url,
 )
 from hustings.guard.redis_wire import Ear, RedisWire
-from tests.guard.conformance import granted, reached, refused, rig_on
+from tests.guard.answers import refused
+from tests.guard.conformance import granted, reached, rig_on
 from tests.guard.engines.base import Engine
 from tests.guard.engines.certificates import Certificates
 from tests.guard.engines.stepped import SteppedCache

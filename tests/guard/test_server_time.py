@@ -14,7 +14,8 @@ import pytest
 import hustings
 from hustings.guard import Grant, Guard, HeldBy, Holder, NotGranted
 from hustings.net.member import Member
-from tests.guard.conformance import LOOK_S, Rig, granted, reached, refused, rig_on
+from tests.guard.answers import refused
+from tests.guard.conformance import LOOK_S, Rig, granted, reached, rig_on
 from tests.guard.engines.stepped import Stepped, SteppedCache, SteppedPostgres, SteppedValkey
 from tests.net.kit.loops import background, run, until
 

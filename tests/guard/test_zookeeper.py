@@ -30,6 +30,7 @@ from hustings.guard import (
 )
 from hustings.guard.zookeeper import ZooKeeperGuard
 from hustings.guard.zookeeper_wire import Session, ZookeeperWire
+from tests.guard.answers import granted
 from tests.guard.engines.base import wait_until
 from tests.guard.engines.certificates import Certificates
 from tests.guard.engines.zookeeper import PASSWORD, USER, Engine, One, three
@@ -45,12 +46,6 @@ ANNA, BERT = Holder("anna", 1), Holder("bert", 1)
 @pytest.fixture
 def zookeeper(engines: Callable[[str], Engine]) -> Engine:
     return engines("zookeeper")
-
-
-async def granted(guard: Guard, holder: Holder, ttl: float = TTL) -> Grant:
-    answer = await guard.acquire(holder, ttl)
-    assert isinstance(answer, Grant), answer
-    return answer
 
 
 @contextmanager
@@ -94,7 +89,7 @@ def test_turns_are_taken_with_kazoo_after_a_recovery(zookeeper: Engine) -> None:
     async def story() -> None:
         async with make_guard(zookeeper.url(), "lifted") as guard:
             await guard.recover(10**9)
-            grant = await granted(guard, ANNA)
+            grant = await granted(guard, ANNA, TTL)
             with (
                 foreigner(zookeeper) as client,
                 Candidate(client, "/hustings/lifted", "foreign") as other,
@@ -115,7 +110,7 @@ def test_turns_are_taken_with_kazoo_after_a_recovery(zookeeper: Engine) -> None:
                     assert await anext(states) == Holding("foreign", answer.token)
                     other.ends.set()
                     assert await anext(states) == Holding(None, answer.token)
-            assert (await granted(guard, BERT)).token > answer.token
+            assert (await granted(guard, BERT, TTL)).token > answer.token
 
     run(story())
 
@@ -206,7 +201,7 @@ def test_it_takes_over_from_kazoo(zookeeper: Engine) -> None:
                     assert await anext(states) == Holding("foreign", answer.token)
                     other.ends.set()
                     assert await anext(states) == Holding(None, answer.token)
-                grant = await granted(guard, ANNA)
+                grant = await granted(guard, ANNA, TTL)
             assert grant.token > answer.token
 
     run(story())
@@ -216,7 +211,7 @@ def test_kazoo_takes_over_from_it_and_is_not_overtaken(zookeeper: Engine) -> Non
     async def story() -> None:
         path = "/hustings/before"
         async with make_guard(zookeeper.url(), "before") as guard:
-            grant = await granted(guard, ANNA)
+            grant = await granted(guard, ANNA, TTL)
             with foreigner(zookeeper) as client, Candidate(client, path, "foreign") as other:
                 await asyncio.to_thread(
                     wait_until, lambda: len(client.get_children(path)) == 2, "a queue of two"
@@ -242,7 +237,7 @@ def test_with_curator_s_names_it_stands_in_curator_s_queue(zookeeper: Engine) ->
         path = "/elsewhere/latch"
         url = f"{zookeeper.url()}?recipe=curator&election={path}"
         async with make_guard(url, "ignored") as guard:
-            grant = await granted(guard, ANNA)
+            grant = await granted(guard, ANNA, TTL)
             with foreigner(zookeeper) as client:
                 (node,) = client.get_children(path)
                 assert re.fullmatch(r"_c_[0-9a-f]{32}-latch-\d{10}", node)
@@ -254,7 +249,7 @@ def test_with_curator_s_names_it_stands_in_curator_s_queue(zookeeper: Engine) ->
                 assert isinstance(answer, HeldBy)
                 assert answer.token > grant.token
                 await asyncio.to_thread(lock.release)
-            assert (await granted(guard, ANNA)).token > answer.token
+            assert (await granted(guard, ANNA, TTL)).token > answer.token
 
     run(story())
 
@@ -262,13 +257,13 @@ def test_with_curator_s_names_it_stands_in_curator_s_queue(zookeeper: Engine) ->
 def test_a_node_somebody_deletes_is_not_renewed(zookeeper: Engine) -> None:
     async def story() -> None:
         async with make_guard(zookeeper.url(), "gone") as guard:
-            grant = await granted(guard, ANNA)
+            grant = await granted(guard, ANNA, TTL)
             with foreigner(zookeeper) as client:
                 client.delete("/hustings/gone", recursive=True)
             with pytest.raises(NotGranted):
                 await guard.renew(grant, TTL)
             # Numbers begin anew with the path; tokens do not.
-            assert (await granted(guard, ANNA)).token > grant.token
+            assert (await granted(guard, ANNA, TTL)).token > grant.token
 
     run(story())
 
@@ -296,7 +291,7 @@ def test_tls_wants_the_right_papers(zookeeper: Engine, tmp_path: Path) -> None:
         async with Proxy(zookeeper.port, secret=secret) as proxy:
             url = f"{zookeeper.url(at=proxy.port)}?tls=yes&timeout=1&"
             async with make_guard(url + right.options, "tls") as guard:
-                grant = await granted(guard, ANNA)
+                grant = await granted(guard, ANNA, TTL)
                 await guard.renew(grant, TTL)
             with pytest.raises(BadInput, match="TLS"):
                 await make_guard(url + wrong.options, "tls").open()
@@ -322,12 +317,12 @@ def test_a_release_that_arrives_late_takes_nothing_from_its_sender(zookeeper: En
         async with Proxy(zookeeper.port) as proxy:
             url = zookeeper.url(at=proxy.port) + "?timeout=0.5"
             async with make_guard(url, "late") as far, make_guard(zookeeper.url(), "late") as near:
-                grant = await granted(far, ANNA)
+                grant = await granted(far, ANNA, TTL)
                 held = proxy.hold(proxy.questions)
                 with pytest.raises(Unreachable):
                     await far.release(grant)
                 proxy.hold_present(proxy.questions)
-                again = await granted(far, ANNA)
+                again = await granted(far, ANNA, TTL)
                 held.set()
                 for _ in range(10):
                     assert isinstance(await near.acquire(BERT, TTL), HeldBy)
@@ -403,7 +398,7 @@ def test_a_leader_that_was_deposed_renews_nothing() -> None:
             make_guard(here, "old") as holder,
             make_guard(f"zookeeper://{places}?timeout=1", "old") as next_one,
         ):
-            grant = await granted(holder, ANNA)
+            grant = await granted(holder, ANNA, TTL)
             leader.pause()
             await asyncio.to_thread(
                 wait_until, lambda: any(each.mode() == "leader" for each in others), "a new leader"

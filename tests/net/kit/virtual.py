@@ -15,3 +15,8 @@ def virtually(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine on a loop of its own whose time jumps."""
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(work)
+
+
+def now() -> float:
+    """Since the loop began."""
+    return asyncio.get_running_loop().time()

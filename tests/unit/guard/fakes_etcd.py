@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import grpc
 from aetcd import rpc
 
-from hustings.guard import etcd_nodes
-from tests.unit.guard.fakes_time import now
+from hustings.guard import Guard, etcd_nodes, make_guard
+from tests.net.kit.virtual import now
 
 Act = Callable[[], object]  # awaited if it can be
 LEASE_MISSING = "etcdserver: requested lease not found"
@@ -399,3 +399,7 @@ def patched(monkeypatch: Any) -> Etcd:
     monkeypatch.setattr(rpc, "insecure_channel", lambda target, options: Channel(etcd, target))
     monkeypatch.setattr(rpc, "secure_channel", secure)
     return etcd
+
+
+def opened(options: str = "") -> Guard:
+    return make_guard(f"etcd://h{options}", "jobs")

@@ -18,7 +18,7 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from hustings.guard import consul
-from tests.unit.guard.fakes_time import now
+from tests.net.kit.virtual import now
 
 Act = Callable[[], object]  # awaited if it can be
 Handler = Callable[[Any], Awaitable[Any]]

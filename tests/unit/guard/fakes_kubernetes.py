@@ -7,7 +7,9 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from hustings.guard import Grant, Guard, Holder, make_guard
+import pytest
+
+from hustings.guard import Guard, Holder, make_guard
 from tests.guard.fakes.kubernetes import Key, Kubernetes
 from tests.unit.guard.fakes_http import Network
 
@@ -96,14 +98,13 @@ class Stream:
         self.closed = True
 
 
+@pytest.fixture
+def server(network: Network) -> Server:
+    return Server(network)
+
+
 def opened(options: str = "") -> Guard:
     return make_guard(f"kubernetes://h?tls=no{options}", "jobs")
-
-
-async def granted(guard: Guard, holder: Holder, ttl: float = TTL, known: int = 0) -> Grant:
-    answer = await guard.acquire(holder, ttl, known)
-    assert isinstance(answer, Grant), answer
-    return answer
 
 
 async def silence(_: Any) -> Any:

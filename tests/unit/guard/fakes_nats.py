@@ -23,10 +23,9 @@ from nats.js.errors import (
     NoStreamResponseError,
 )
 
-from hustings.guard import Grant, Holder, make_guard
+from hustings.guard import Holder, make_guard
 from hustings.guard import nats as module
 from hustings.guard.nats import NatsGuard
-from hustings.testing.clock import VirtualLoop
 
 T = TypeVar("T")
 
@@ -34,7 +33,6 @@ ADA, BEN = Holder("ada", 1), Holder("ben", 1)
 TTL = 5.0
 LATENCY = 0.001  # seconds from a question to its answer
 LOST, SILENT = "lost", "silent"  # what may become of an answer
-MOST_CALLBACKS = 200_000
 
 
 @dataclass
@@ -295,19 +293,6 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Server:
     return made
 
 
-def play(story: Callable[[], Awaitable[T]]) -> T:
-    """Run a story in virtual time."""
-
-    async def whole() -> T:
-        return await story()
-
-    def loop() -> VirtualLoop:
-        return VirtualLoop(most_seconds=3600.0, most_callbacks=MOST_CALLBACKS)
-
-    with asyncio.Runner(loop_factory=loop) as runner:
-        return runner.run(whole())
-
-
 def closed_guard(url: str = "nats://h", group: str = "jobs") -> NatsGuard:
     made = make_guard(url, group)
     assert isinstance(made, NatsGuard)
@@ -318,9 +303,3 @@ async def opened(url: str = "nats://h", group: str = "jobs") -> NatsGuard:
     made = closed_guard(url, group)
     await made.open()
     return made
-
-
-async def granted(asked: NatsGuard, holder: Holder, ttl: float = TTL) -> Grant:
-    answer = await asked.acquire(holder, ttl)
-    assert isinstance(answer, Grant), answer
-    return answer

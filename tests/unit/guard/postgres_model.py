@@ -16,8 +16,7 @@ from hustings.guard.postgres import PostgresGuard
 from hustings.guard.postgres_schema import VERSION
 from hustings.guard.postgres_wire import PostgresAddress
 from hustings.guard.urls import parse_url
-from tests.unit.guard.redis_model import Hook
-from tests.unit.guard.virtual import nothing
+from tests.unit.guard.hooks import Hook, nothing
 
 URL = "postgres://app@db:7000/app"
 SHOWN = "postgres://app@db:7000/app"

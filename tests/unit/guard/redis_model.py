@@ -7,16 +7,14 @@ question arrives: `before` and `after` are called with the script's name.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hustings.guard.redis import RedisGuard
 from hustings.guard.redis_scripts import ACQUIRE, LOOK, NAME, RECOVER, RELEASE, RENEW, RUN
 from hustings.guard.redis_wire import RedisWire
 from hustings.guard.urls import parse_url
-from tests.unit.guard.virtual import nothing
-
-Hook = Callable[[str], Coroutine[Any, Any, None]]
+from tests.unit.guard.hooks import Hook, nothing
 
 SCRIPTS = {
     ACQUIRE: "acquire",

@@ -10,8 +10,10 @@ from hustings.core.errors import BadInput
 from hustings.guard import Behind, HeldBy, Holder, Holding, MemoryLost, Unreachable
 from hustings.guard.base import HIGHEST_LIFT, LARGEST_TOKEN, base_of
 from hustings.guard.memory import MemoryGuard, Register
-from tests.unit.guard.virtual import TTL, granted, play, refusal
+from tests.guard.answers import granted, refused
+from tests.net.kit.virtual import virtually
 
+TTL = 10.0
 ADA, BEN = Holder("ada", 1), Holder("ben", 1)
 
 
@@ -44,11 +46,11 @@ class Fixed(MemoryGuard):
 def test_a_short_lease_is_waited_for_as_long_as_it_is() -> None:
     async def story() -> None:
         desk = Desk()
-        assert await refusal(desk.guard, ADA, known=9, ttl=0.5) == HeldBy("", 0, 0.5)
+        assert await refused(desk.guard, ADA, 0.5, 9) == HeldBy("", 0, 0.5)
         desk.time += 0.5
-        assert (await granted(desk.guard, ADA, known=9, ttl=0.5)).token == 10
+        assert (await granted(desk.guard, ADA, 0.5, 9)).token == 10
 
-    play(story())
+    virtually(story())
 
 
 @pytest.mark.parametrize("early, goes_on", [(0.001, True), (0.0, False)])
@@ -57,13 +59,13 @@ def test_a_leader_is_in_its_time_until_its_deadline_and_not_at_it(
 ) -> None:
     async def story() -> None:
         desk = Desk()
-        grant = await granted(desk.guard, ADA)
+        grant = await granted(desk.guard, ADA, TTL)
         desk.register.forget()
         desk.time = grant.deadline - early
         answer = await desk.guard.acquire(ADA, TTL, known=1)
         assert answer.token == (2 if goes_on else 0)
 
-    play(story())
+    virtually(story())
 
 
 # Numbers
@@ -72,13 +74,13 @@ def test_a_leader_is_in_its_time_until_its_deadline_and_not_at_it(
 def test_an_engine_is_lifted_up_to_the_highest_lift() -> None:
     async def story() -> None:
         desk = Desk()
-        await refusal(desk.guard, ADA, known=HIGHEST_LIFT)
+        await refused(desk.guard, ADA, TTL, HIGHEST_LIFT)
         desk.time += TTL
-        assert (await granted(desk.guard, ADA, known=HIGHEST_LIFT)).token == HIGHEST_LIFT + 1
+        assert (await granted(desk.guard, ADA, TTL, HIGHEST_LIFT)).token == HIGHEST_LIFT + 1
         with pytest.raises(MemoryLost, match="let the group have another name"):
             await Desk().guard.acquire(ADA, TTL, known=HIGHEST_LIFT + 1)
 
-    play(story())
+    virtually(story())
 
 
 @pytest.mark.parametrize(
@@ -97,7 +99,7 @@ def test_what_an_operator_can_do(kind: type[MemoryGuard], known: int, remedy: st
         with pytest.raises(MemoryLost):
             await Desk(kind).guard.remind(Behind(1), known)
 
-    play(story())
+    virtually(story())
 
 
 def test_an_operator_recovers_any_number_that_can_be_lifted_above() -> None:
@@ -110,9 +112,9 @@ def test_an_operator_recovers_any_number_that_can_be_lifted_above() -> None:
             with pytest.raises(BadInput, match="a token is a number from 1 to"):
                 await desk.guard.recover(above)
         assert desk.guard.questions == 2
-        assert (await granted(desk.guard, ADA)).token == HIGHEST_LIFT + 1
+        assert (await granted(desk.guard, ADA, TTL)).token == HIGHEST_LIFT + 1
 
-    play(story())
+    virtually(story())
 
 
 def test_the_base_of_an_engine_is_a_number_that_it_can_count_to() -> None:
@@ -146,4 +148,4 @@ def test_news_that_cannot_be_closed_are_news() -> None:
     async def story() -> None:
         assert await Desk(Told).guard.look() == Holding("ada", 7)
 
-    play(story())
+    virtually(story())

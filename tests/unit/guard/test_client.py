@@ -9,9 +9,8 @@ import pytest
 
 from hustings.core.guard import Freed, Granted, Held, Observed
 from hustings.guard import Behind, HeldBy, Holding, MemoryLost, NotGranted, Unreachable
-from tests.unit.guard import virtual
+from tests.net.kit.virtual import now, virtually
 from tests.unit.guard.test_lease_client import TTL, Desk
-from tests.unit.guard.virtual import now
 
 BEN_HOLDS = HeldBy("ben", 8, 100.0)
 
@@ -27,7 +26,7 @@ def play(story: Callable[[Desk], Awaitable[None]]) -> None:
         assert desk.guard.closed
         assert asyncio.all_tasks() == {asyncio.current_task()}, "nothing goes on"
 
-    virtual.play(whole())
+    virtually(whole())
 
 
 async def ask(desk: Desk, request: int) -> None:

@@ -16,7 +16,7 @@ from hustings.guard.memory import MemoryGuard, Register
 from hustings.guard.quorum import GroupVoters, VoterOptions
 from hustings.guard.urls import parse_url
 from hustings.layers.lease import LeaseConfig
-from tests.unit.guard.virtual import now, play
+from tests.net.kit.virtual import now, virtually
 
 IDS = {name: number for number, name in enumerate("abcdefg", 1)}
 
@@ -60,7 +60,7 @@ def test_an_engine_is_tried_for_a_while_and_then_given_up() -> None:
         assert notes == ["guard own:// does not answer: trying for 10s"]
         assert engine.closed == 1
 
-    play(story())
+    virtually(story())
 
 
 def test_an_engine_that_comes_in_time_is_opened() -> None:
@@ -70,7 +70,7 @@ def test_an_engine_that_comes_in_time_is_opened() -> None:
         assert now() == 3.0
         assert engine.closed == 0
 
-    play(story())
+    virtually(story())
 
 
 def test_an_engine_is_opened_before_it_is_asked_for_its_name_and_closed_behind() -> None:
@@ -83,7 +83,7 @@ def test_an_engine_is_opened_before_it_is_asked_for_its_name_and_closed_behind()
         await made.close()
         assert (engine.opened, engine.closed) == ([0.0], 1)
 
-    play(story())
+    virtually(story())
 
 
 def test_an_engine_is_opened_before_anybody_asks_it() -> None:
@@ -98,7 +98,7 @@ def test_an_engine_is_opened_before_anybody_asks_it() -> None:
         await asks.close()
         await asyncio.sleep(0)
 
-    play(story())
+    virtually(story())
 
 
 # Parts of engines
@@ -181,4 +181,4 @@ def test_one_guard_says_which_engine_it_is_and_serves_the_client() -> None:
         assert (calls, engine.opened, engine.closed) == (["jobs"], [0.0], 0)
         await client.close()
 
-    play(story())
+    virtually(story())

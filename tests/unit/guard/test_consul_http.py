@@ -13,16 +13,11 @@ from aiohttp.client_reqrep import ConnectionKey
 from hustings.core.errors import BadInput
 from hustings.guard import Grant, Holder, Unreachable, make_guard
 from tests.guard.fakes.consul import Consul
-from tests.unit.guard.fakes_http import Network, patched
-from tests.unit.guard.fakes_time import now, virtually
+from tests.net.kit.virtual import now, virtually
+from tests.unit.guard.fakes_http import Network
 
 ADA = Holder("ada", 1)
 TTL = 20.0
-
-
-@pytest.fixture
-def network(monkeypatch: pytest.MonkeyPatch) -> Network:
-    return patched(monkeypatch)
 
 
 def serve(network: Network, *hosts: str) -> Consul:

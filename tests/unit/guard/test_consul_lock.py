@@ -24,19 +24,15 @@ from hustings.guard import (
 )
 from hustings.guard.consul import LOCK_FLAGS
 from hustings.guard.urls import NET_S
+from tests.guard.answers import granted
 from tests.guard.fakes.consul import Consul
-from tests.unit.guard.fakes_http import Network, patched
-from tests.unit.guard.fakes_time import now, virtually
+from tests.net.kit.virtual import now, virtually
+from tests.unit.guard.fakes_http import Network
 
 ADA, BEN = Holder("ada", 1), Holder("ben", 1)
 TTL = 20.0
 LOCK, BASE, IDENTITY = "jobs/.lock", "jobs/.base", "jobs/.identity"
 KV = "/v1/kv/"
-
-
-@pytest.fixture
-def network(monkeypatch: pytest.MonkeyPatch) -> Network:
-    return patched(monkeypatch)
 
 
 @pytest.fixture
@@ -48,12 +44,6 @@ def consul(network: Network) -> Consul:
 
 def opened(options: str = "") -> Guard:
     return make_guard(f"consul://h{options}", "jobs")
-
-
-async def granted(guard: Guard, holder: Holder, ttl: float = TTL, known: int = 0) -> Grant:
-    answer = await guard.acquire(holder, ttl, known)
-    assert isinstance(answer, Grant), answer
-    return answer
 
 
 def write(consul: Consul, name: str, value: str, **more: Any) -> int:
@@ -123,12 +113,14 @@ def test_a_holder_that_has_written_no_name_is_named_by_its_session(consul: Consu
 def test_who_holds_keeps_its_token_and_has_its_session_renewed(consul: Consul) -> None:
     async def story() -> None:
         async with opened() as guard:
-            first = await granted(guard, ADA)
+            first = await granted(guard, ADA, TTL)
             await consul.pass_time(TTL - 1.0)
             assert (await granted(guard, ADA, 15.0)).token == first.token
             await consul.pass_time(TTL - 1.0)
             write(consul, LOCK, "ada")
-            assert (await granted(guard, ADA)).token == first.token, "a mere write changes nothing"
+            assert (await granted(guard, ADA, TTL)).token == first.token, (
+                "a mere write changes nothing"
+            )
             await guard.renew(first, TTL)
             assert len(consul.sessions) == 1
 
@@ -138,11 +130,11 @@ def test_who_holds_keeps_its_token_and_has_its_session_renewed(consul: Consul) -
 def test_a_session_that_has_ended_holds_no_more(consul: Consul) -> None:
     async def story() -> None:
         async with opened() as guard, opened() as other:
-            first = await granted(guard, ADA)
+            first = await granted(guard, ADA, TTL)
             await consul.pass_time(TTL)
             with pytest.raises(NotGranted, match=f"ada#1 does not hold {first.token} any more"):
                 await guard.renew(first, TTL)
-            second = await granted(other, BEN)
+            second = await granted(other, BEN, TTL)
             assert second.token > first.token
             assert await guard.acquire(ADA, TTL) == HeldBy("ben", second.token, TTL)
 
@@ -154,19 +146,19 @@ def test_a_session_that_ends_between_look_and_renewal_is_not_believed_in(
 ) -> None:
     async def story() -> None:
         async with opened() as guard:
-            first = await granted(guard, ADA)
+            first = await granted(guard, ADA, TTL)
             (session,) = consul.sessions
             renewal = f"PUT /v1/session/renew/{session}"
             network.before(renewal, lambda: consul.pass_time(TTL))
             with pytest.raises(NotGranted):
                 await guard.renew(first, TTL)
-            second = await granted(guard, ADA)
+            second = await granted(guard, ADA, TTL)
             assert second.token > first.token
             (session,) = consul.sessions
             network.before(
                 f"PUT /v1/session/renew/{session}", lambda: consul.pass_time(TTL), skip=0
             )
-            assert (await granted(guard, ADA)).token > second.token, "of another session"
+            assert (await granted(guard, ADA, TTL)).token > second.token, "of another session"
 
     virtually(story())
 
@@ -176,12 +168,12 @@ def test_a_lock_that_was_taken_away_is_a_new_one_when_it_is_had_again(
 ) -> None:
     async def story() -> None:
         async with opened() as guard:
-            first = await granted(guard, ADA)
+            first = await granted(guard, ADA, TTL)
             (session,) = consul.sessions
             del consul.keys[LOCK]["Session"]
             with pytest.raises(NotGranted):
                 await guard.renew(first, TTL)
-            second = await granted(guard, ADA)
+            second = await granted(guard, ADA, TTL)
             assert second.token > first.token
             assert list(consul.sessions) == [session], "the session is as good as before"
             lock = consul.keys[LOCK]
@@ -189,7 +181,7 @@ def test_a_lock_that_was_taken_away_is_a_new_one_when_it_is_had_again(
             lock["ModifyIndex"] = consul.index = consul.index + 1
             with pytest.raises(NotGranted):
                 await guard.renew(second, TTL)
-            assert (await granted(guard, ADA)).token == consul.index > second.token
+            assert (await granted(guard, ADA, TTL)).token == consul.index > second.token
 
     virtually(story())
 
@@ -224,7 +216,7 @@ def test_while_a_key_is_delayed_nobody_is_let_in(
 def test_a_longer_time_needs_another_session(consul: Consul) -> None:
     async def story() -> None:
         async with opened() as guard:
-            first = await granted(guard, ADA)
+            first = await granted(guard, ADA, TTL)
             for ask in (guard.renew(first, 25.0), guard.acquire(ADA, 25.0)):
                 with pytest.raises(
                     BadInput, match=r"ttl stays what it was at first .* 20 s, not 25"
@@ -255,7 +247,7 @@ def test_a_waiting_session_that_lasts_longer_than_asked_is_good(consul: Consul) 
 def test_another_token_renews_and_frees_nothing(consul: Consul, network: Network) -> None:
     async def story() -> None:
         async with opened() as guard:
-            first = await granted(guard, ADA)
+            first = await granted(guard, ADA, TTL)
             count = len(network.asked)
             for other in (Grant(ADA, first.token + 1, 9.0), Grant(BEN, first.token, 9.0)):
                 with pytest.raises(NotGranted, match=f"{other.holder} does not hold {other.token}"):
@@ -273,7 +265,7 @@ def test_another_token_renews_and_frees_nothing(consul: Consul, network: Network
 def test_the_key_is_given_back_before_its_session_ends(consul: Consul, network: Network) -> None:
     async def story() -> None:
         async with opened() as guard, opened() as other:
-            first = await granted(guard, ADA)
+            first = await granted(guard, ADA, TTL)
             count = len(network.asked)
             await guard.release(first, to="cat")
             assert [each.partition("/v1/")[2][:15] for each in network.requests()[count:]] == [
@@ -282,7 +274,7 @@ def test_the_key_is_given_back_before_its_session_ends(consul: Consul, network: 
             ]
             assert consul.sessions == {}
             assert "Session" not in consul.keys[LOCK]
-            assert (await granted(other, BEN)).token > first.token
+            assert (await granted(other, BEN, TTL)).token > first.token
             count = len(network.asked)
             await guard.release(first)
             assert len(network.asked) == count
@@ -297,19 +289,19 @@ def test_a_release_with_its_answer_lost_is_repeated_before_its_sender_asks(
 ) -> None:
     async def story() -> None:
         async with opened() as guard:
-            first = await granted(guard, ADA)
+            first = await granted(guard, ADA, TTL)
             (session,) = consul.sessions
             consul.down = True
             with pytest.raises(Unreachable, match="No cluster leader"):
                 await guard.release(first)
             consul.down = False
-            second = await granted(guard, ADA)
+            second = await granted(guard, ADA, TTL)
             assert second.token > first.token, "the old one may yet be freed by the late release"
             assert session not in consul.sessions
             await guard.release(second)
-            third = await granted(guard, ADA)
+            third = await granted(guard, ADA, TTL)
             assert network.requests().count(f"PUT /v1/session/destroy/{session}") == 1
-            assert (await granted(guard, ADA)).token == third.token
+            assert (await granted(guard, ADA, TTL)).token == third.token
 
     virtually(story())
 
@@ -324,8 +316,8 @@ def test_nothing_is_kept_below_a_token_that_is_known(consul: Consul) -> None:
                 await guard.acquire(ADA, TTL, 900)
             assert consul.sessions == {}
             assert "Session" not in consul.keys[LOCK]
-            first = await granted(other, BEN)
-            assert (await granted(other, BEN, known=first.token)).token == first.token
+            first = await granted(other, BEN, TTL)
+            assert (await granted(other, BEN, TTL, first.token)).token == first.token
             with pytest.raises(MemoryLost, match=f"its last token is {first.token}, and token"):
                 await other.acquire(BEN, TTL, first.token + 1)
             with pytest.raises(NotGranted):
@@ -339,12 +331,12 @@ def test_recovery_lifts_all_later_tokens_and_never_lowers_them(
 ) -> None:
     async def story() -> None:
         async with opened() as guard, opened() as other:
-            first = await granted(guard, ADA)
+            first = await granted(guard, ADA, TTL)
             await other.recover(900)
             assert text(consul, BASE) == "900"
             with pytest.raises(NotGranted):
                 await guard.renew(first, TTL)
-            second = await granted(guard, ADA)
+            second = await granted(guard, ADA, TTL)
             assert second.token == 900 + first.token
             await guard.renew(second, TTL)
             assert await other.acquire(BEN, TTL) == HeldBy("ada", second.token, TTL)
@@ -356,7 +348,7 @@ def test_recovery_lifts_all_later_tokens_and_never_lowers_them(
             await other.recover(901)
             assert text(consul, BASE) == "901"
             del consul.keys[BASE]
-            assert (await granted(guard, ADA)).token == first.token
+            assert (await granted(guard, ADA, TTL)).token == first.token
 
     virtually(story())
 
@@ -419,7 +411,7 @@ def test_an_observer_is_told_at_once(consul: Consul, network: Network) -> None:
             assert await anext(states) == Holding(None, 0)
             following = asyncio.ensure_future(anext(states))
             await asyncio.sleep(1.0)
-            first = await granted(guard, ADA)
+            first = await granted(guard, ADA, TTL)
             assert await following == Holding("ada", first.token)
             following = asyncio.ensure_future(anext(states))
             await asyncio.sleep(1.0)

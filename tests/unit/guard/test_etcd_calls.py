@@ -12,16 +12,11 @@ from aetcd import rpc
 from hustings.core.errors import BadInput
 from hustings.guard import Grant, Guard, Holder, Holding, Unreachable, make_guard
 from hustings.guard.etcd_nodes import EtcdLine, EtcdNode
-from tests.unit.guard.fakes_etcd import Channel, Etcd, failure, patched
-from tests.unit.guard.fakes_time import virtually
+from tests.net.kit.virtual import virtually
+from tests.unit.guard.fakes_etcd import Channel, Etcd, failure
 
 ADA = Holder("ada", 1)
 CODE = rpc.StatusCode
-
-
-@pytest.fixture
-def etcd(monkeypatch: pytest.MonkeyPatch) -> Etcd:
-    return patched(monkeypatch)
 
 
 async def ask(line: EtcdLine) -> int:

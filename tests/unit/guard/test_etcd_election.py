@@ -9,33 +9,18 @@ from aetcd import rpc
 
 from hustings.guard import (
     Grant,
-    Guard,
     HeldBy,
     Holder,
     NotGranted,
     Unreachable,
     make_guard,
 )
-from tests.unit.guard.fakes_etcd import Etcd, failure, patched
-from tests.unit.guard.fakes_time import virtually
+from tests.guard.answers import granted
+from tests.net.kit.virtual import virtually
+from tests.unit.guard.fakes_etcd import Etcd, failure, opened
 
 ADA, BEN = Holder("ada", 1), Holder("ben", 1)
 TTL = 5.0
-
-
-@pytest.fixture
-def etcd(monkeypatch: pytest.MonkeyPatch) -> Etcd:
-    return patched(monkeypatch)
-
-
-def opened(options: str = "") -> Guard:
-    return make_guard(f"etcd://h{options}", "jobs")
-
-
-async def granted(guard: Guard, holder: Holder, ttl: float = TTL, known: int = 0) -> Grant:
-    answer = await guard.acquire(holder, ttl, known)
-    assert isinstance(answer, Grant), answer
-    return answer
 
 
 def foreign(etcd: Etcd, value: str, lease: int = 0, key: str = "jobs/1f") -> int:
@@ -48,7 +33,7 @@ def foreign(etcd: Etcd, value: str, lease: int = 0, key: str = "jobs/1f") -> int
 def test_one_holds_with_the_revision_of_its_key_and_the_other_hears_so(etcd: Etcd) -> None:
     async def story() -> None:
         async with opened() as guard, opened() as other:
-            grant = await granted(guard, ADA)
+            grant = await granted(guard, ADA, TTL)
             (key,) = etcd.standing("jobs")
             assert etcd.text(key) == "ada"
             assert grant.token == etcd.revision == 2
@@ -66,9 +51,9 @@ def test_one_holds_with_the_revision_of_its_key_and_the_other_hears_so(etcd: Etc
 def test_who_holds_keeps_its_token_at_any_guard_and_is_renewed(etcd: Etcd) -> None:
     async def story() -> None:
         async with opened() as guard, opened() as another:
-            first = await granted(guard, ADA)
+            first = await granted(guard, ADA, TTL)
             await asyncio.sleep(3.0)
-            again = await granted(another, ADA)
+            again = await granted(another, ADA, TTL)
             assert again.token == first.token
             assert [until for _, until in etcd.leases.values()] == [8.0]
             assert isinstance(await another.acquire(Holder("ada", 2), TTL), HeldBy)
@@ -111,9 +96,9 @@ def test_of_two_who_ask_at_once_one_is_granted(etcd: Etcd) -> None:
 def test_a_lease_that_ends_frees_the_place(etcd: Etcd) -> None:
     async def story() -> None:
         async with opened() as one, opened() as two:
-            first = await granted(one, ADA)
+            first = await granted(one, ADA, TTL)
             await asyncio.sleep(TTL)
-            second = await granted(two, BEN)
+            second = await granted(two, BEN, TTL)
             assert second.token > first.token
             with pytest.raises(NotGranted, match=f"ada#1 does not hold {first.token} any more"):
                 await one.renew(first, TTL)
@@ -139,7 +124,7 @@ def test_a_foreign_candidate_that_came_first_holds_whoever_is_bound_to_nothing(e
 def test_a_key_is_of_who_wrote_it_not_of_a_namesake_of_its_lease(etcd: Etcd) -> None:
     async def story() -> None:
         async with opened() as guard:
-            await granted(guard, ADA)
+            await granted(guard, ADA, TTL)
             (key,) = etcd.standing("jobs")
             etcd.keys[key.encode()].value = b"zoe"
             assert await guard.acquire(ADA, TTL) == HeldBy("zoe", 2, TTL)
@@ -164,7 +149,7 @@ def test_a_holder_whose_lease_is_gone_already_is_told_how_long(etcd: Etcd) -> No
 def test_a_lease_that_ends_before_its_renewal_is_held_no_more(etcd: Etcd) -> None:
     async def story() -> None:
         async with opened() as guard:
-            first = await granted(guard, ADA)
+            first = await granted(guard, ADA, TTL)
             etcd.before("LeaseKeepAlive", etcd.leases.clear)
             assert await guard.acquire(ADA, TTL) == HeldBy("ada", first.token, 0.0)
             with pytest.raises(NotGranted, match="the lease of ada#1 has run out"):
@@ -177,7 +162,7 @@ def test_a_lease_that_ends_before_its_renewal_is_held_no_more(etcd: Etcd) -> Non
 def test_a_renewal_counts_from_now_and_keeps_the_token(etcd: Etcd) -> None:
     async def story() -> None:
         async with opened() as guard:
-            first = await granted(guard, ADA)
+            first = await granted(guard, ADA, TTL)
             await asyncio.sleep(4.0)
             again = await guard.renew(first, TTL)
             assert again.token == first.token
@@ -193,7 +178,7 @@ def test_a_longer_lease_is_another_one_for_the_same_key(
 ) -> None:
     async def story() -> None:
         async with opened() as guard, opened() as other:
-            first = await granted(guard, ADA)
+            first = await granted(guard, ADA, TTL)
             again = await guard.renew(first, ttl)
             assert again.token == first.token
             assert [each for each, _ in etcd.leases.values()] == [seconds]
@@ -222,7 +207,7 @@ def test_the_shortest_lease_is_renewed_and_made_longer(etcd: Etcd) -> None:
 def test_a_key_that_vanishes_while_its_lease_is_made_longer_is_lost(etcd: Etcd) -> None:
     async def story() -> None:
         async with opened() as guard:
-            first = await granted(guard, ADA)
+            first = await granted(guard, ADA, TTL)
             (lease,) = etcd.leases
             (key,) = etcd.standing("jobs")
             etcd.before("Txn", lambda: etcd.erase(key), skip=1)
@@ -237,7 +222,7 @@ def test_a_key_that_vanishes_while_its_lease_is_made_longer_is_lost(etcd: Etcd) 
 def test_the_old_lease_may_have_ended_when_the_longer_one_is_there(etcd: Etcd) -> None:
     async def story() -> None:
         async with opened() as guard:
-            first = await granted(guard, ADA)
+            first = await granted(guard, ADA, TTL)
             (old,) = etcd.leases
             etcd.before("LeaseRevoke", lambda: etcd.leases.pop(old))
             assert (await guard.renew(first, 9.0)).token == first.token
@@ -249,7 +234,7 @@ def test_the_old_lease_may_have_ended_when_the_longer_one_is_there(etcd: Etcd) -
 def test_a_lease_that_cannot_be_given_back_is_no_success(etcd: Etcd) -> None:
     async def story() -> None:
         async with opened() as guard:
-            first = await granted(guard, ADA)
+            first = await granted(guard, ADA, TTL)
 
             def refuse() -> None:
                 raise failure(rpc.StatusCode.PERMISSION_DENIED, "not yours")
@@ -264,12 +249,12 @@ def test_a_lease_that_cannot_be_given_back_is_no_success(etcd: Etcd) -> None:
 def test_another_token_renews_and_frees_nothing(etcd: Etcd) -> None:
     async def story() -> None:
         async with opened() as guard:
-            first = await granted(guard, ADA)
+            first = await granted(guard, ADA, TTL)
             for other in (Grant(ADA, first.token - 1, 9.0), Grant(BEN, first.token, 9.0)):
                 with pytest.raises(NotGranted, match=f"{other.holder} does not hold"):
                     await guard.renew(other, TTL)
                 await guard.release(other)
-            assert (await granted(guard, ADA)).token == first.token
+            assert (await granted(guard, ADA, TTL)).token == first.token
             assert len(etcd.standing("jobs")) == 1
 
     virtually(story())
@@ -281,10 +266,10 @@ def test_another_token_renews_and_frees_nothing(etcd: Etcd) -> None:
 def test_what_is_given_back_is_free_at_once(etcd: Etcd) -> None:
     async def story() -> None:
         async with opened() as guard, opened() as other:
-            first = await granted(guard, ADA)
+            first = await granted(guard, ADA, TTL)
             await guard.release(first)
             assert (etcd.keys, etcd.leases) == ({}, {})
-            assert (await granted(other, BEN)).token > first.token
+            assert (await granted(other, BEN, TTL)).token > first.token
             await guard.release(first)
             assert len(etcd.standing("jobs")) == 1, "what is another's stays"
 
@@ -294,16 +279,16 @@ def test_what_is_given_back_is_free_at_once(etcd: Etcd) -> None:
 def test_a_release_with_its_answer_lost_is_repeated_before_its_sender_asks(etcd: Etcd) -> None:
     async def story() -> None:
         async with opened("?timeout=1") as guard:
-            first = await granted(guard, ADA)
+            first = await granted(guard, ADA, TTL)
             etcd.silent.add("h:2379")
             with pytest.raises(Unreachable):
                 await guard.release(first)
             etcd.silent.clear()
-            second = await granted(guard, ADA)
+            second = await granted(guard, ADA, TTL)
             assert second.token > first.token, "the old one may yet be freed by the late release"
             await guard.release(second)
             count = len(etcd.asked)
-            await granted(guard, ADA)
+            await granted(guard, ADA, TTL)
             assert etcd.methods()[count:] == ["Txn", "LeaseGrant", "Txn", "Txn"], "not repeated"
 
     virtually(story())
@@ -312,14 +297,14 @@ def test_a_release_with_its_answer_lost_is_repeated_before_its_sender_asks(etcd:
 def test_a_place_is_kept_for_who_comes_next(etcd: Etcd) -> None:
     async def story() -> None:
         async with opened() as guard, opened() as other:
-            first = await granted(guard, ADA)
+            first = await granted(guard, ADA, TTL)
             await asyncio.sleep(1.5)
             await guard.release(first, to="cat")
             assert etcd.standing("jobs") == []
             assert etcd.text("jobs.next") == "cat"
             assert await other.acquire(BEN, TTL) == HeldBy("cat", 0, 4.0)
             assert len(etcd.leases) == 1, "the lease of who was refused is given back"
-            second = await granted(other, Holder("cat", 7))
+            second = await granted(other, Holder("cat", 7), TTL)
             assert second.token > first.token
             assert etcd.text("jobs.next") is None, "it is kept only once"
 
@@ -329,9 +314,9 @@ def test_a_place_is_kept_for_who_comes_next(etcd: Etcd) -> None:
 def test_a_place_that_is_kept_is_free_when_the_lease_is_over(etcd: Etcd) -> None:
     async def story() -> None:
         async with opened() as guard, opened() as other:
-            await guard.release(await granted(guard, ADA), to="cat")
+            await guard.release(await granted(guard, ADA, TTL), to="cat")
             await asyncio.sleep(TTL)
-            await granted(other, BEN)
+            await granted(other, BEN, TTL)
 
     virtually(story())
 
@@ -342,7 +327,7 @@ def test_a_place_no_longer_kept_at_the_second_look_is_asked_for_again(etcd: Etcd
             etcd.write("jobs.next", "cat")
             etcd.before("Range", lambda: etcd.erase("jobs.next"))
             assert await guard.acquire(ADA, TTL) == HeldBy("", 0, 0.0)
-            await granted(guard, ADA)
+            await granted(guard, ADA, TTL)
 
     virtually(story())
 
@@ -350,7 +335,7 @@ def test_a_place_no_longer_kept_at_the_second_look_is_asked_for_again(etcd: Etcd
 def test_a_key_made_anew_meanwhile_is_not_withdrawn(etcd: Etcd) -> None:
     async def story() -> None:
         async with opened() as guard:
-            first = await granted(guard, ADA)
+            first = await granted(guard, ADA, TTL)
             (key,) = etcd.standing("jobs")
 
             def replace() -> None:
@@ -375,7 +360,7 @@ def test_a_lease_whose_grant_went_unheard_is_used_by_the_next_attempt(etcd: Etcd
                 raise failure(rpc.StatusCode.UNAVAILABLE, "broken pipe")
 
             etcd.after("LeaseGrant", lose)
-            grant = await granted(guard, ADA)
+            grant = await granted(guard, ADA, TTL)
             assert [each.target for each in etcd.asked if each.method == "LeaseGrant"] == [
                 "h:2379",
                 "i:2379",
@@ -394,7 +379,7 @@ def test_a_key_whose_creation_went_unheard_is_found_again(etcd: Etcd) -> None:
                 raise failure(rpc.StatusCode.UNAVAILABLE, "broken pipe")
 
             etcd.after("Txn", lose, skip=1)
-            assert (await granted(guard, ADA)).token == 2
+            assert (await granted(guard, ADA, TTL)).token == 2
             assert len(etcd.standing("jobs")) == len(etcd.leases) == 1
 
     virtually(story())

@@ -10,18 +10,13 @@ from aetcd import rpc
 from hustings.core.errors import BadInput
 from hustings.guard import Holder, Unreachable
 from hustings.guard.etcd_nodes import PAUSE, EtcdLine, Nodes
-from tests.unit.guard.fakes_etcd import Etcd, failure, patched
-from tests.unit.guard.fakes_time import now, virtually
+from tests.net.kit.virtual import now, virtually
+from tests.unit.guard.fakes_etcd import Etcd, failure
 
 ADA = Holder("ada", 1)
 CODE = rpc.StatusCode
 GONE = failure(CODE.UNAVAILABLE, "connection refused")
 LEADERLESS = failure(CODE.UNAVAILABLE, "etcdserver: no leader")
-
-
-@pytest.fixture
-def etcd(monkeypatch: pytest.MonkeyPatch) -> Etcd:
-    return patched(monkeypatch)
 
 
 def nodes_at(hosts: str, timeout: float = 3.0) -> Nodes:

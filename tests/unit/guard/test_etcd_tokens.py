@@ -6,8 +6,6 @@ import pytest
 
 from hustings.core.errors import BadInput
 from hustings.guard import (
-    Grant,
-    Guard,
     HeldBy,
     Holder,
     MemoryLost,
@@ -15,26 +13,12 @@ from hustings.guard import (
     Unreachable,
     make_guard,
 )
-from tests.unit.guard.fakes_etcd import Etcd, patched
-from tests.unit.guard.fakes_time import virtually
+from tests.guard.answers import granted
+from tests.net.kit.virtual import virtually
+from tests.unit.guard.fakes_etcd import Etcd, opened
 
 ADA, BEN = Holder("ada", 1), Holder("ben", 1)
 TTL = 5.0
-
-
-@pytest.fixture
-def etcd(monkeypatch: pytest.MonkeyPatch) -> Etcd:
-    return patched(monkeypatch)
-
-
-def opened(options: str = "") -> Guard:
-    return make_guard(f"etcd://h{options}", "jobs")
-
-
-async def granted(guard: Guard, holder: Holder, ttl: float = TTL, known: int = 0) -> Grant:
-    answer = await guard.acquire(holder, ttl, known)
-    assert isinstance(answer, Grant), answer
-    return answer
 
 
 # --- tokens that are known -----------------------------------------------------------------------
@@ -46,7 +30,7 @@ def test_nothing_is_granted_below_a_token_that_is_known(etcd: Etcd) -> None:
             with pytest.raises(MemoryLost, match="its last token is 1, and token 2 is known"):
                 await guard.acquire(ADA, TTL, 2)
             assert (etcd.keys, etcd.leases) == ({}, {})
-            assert (await granted(guard, ADA, known=1)).token == 2
+            assert (await granted(guard, ADA, TTL, 1)).token == 2
 
     virtually(story())
 
@@ -54,13 +38,13 @@ def test_nothing_is_granted_below_a_token_that_is_known(etcd: Etcd) -> None:
 def test_who_holds_a_token_that_nobody_believes_gives_it_up(etcd: Etcd) -> None:
     async def story() -> None:
         async with opened() as guard:
-            first = await granted(guard, ADA)
-            assert (await granted(guard, ADA, known=first.token)).token == first.token
+            first = await granted(guard, ADA, TTL)
+            assert (await granted(guard, ADA, TTL, first.token)).token == first.token
             etcd.write("elsewhere", "x")
             known = etcd.revision
             assert await guard.acquire(ADA, TTL, known) == HeldBy("", 0, 0.0)
             assert (etcd.standing("jobs"), etcd.leases) == ([], {})
-            assert (await granted(guard, ADA, known=known)).token > known
+            assert (await granted(guard, ADA, TTL, known)).token > known
 
     virtually(story())
 
@@ -68,7 +52,7 @@ def test_who_holds_a_token_that_nobody_believes_gives_it_up(etcd: Etcd) -> None:
 def test_who_holds_in_a_cluster_that_is_behind_gives_it_up(etcd: Etcd) -> None:
     async def story() -> None:
         async with opened() as guard:
-            first = await granted(guard, ADA)
+            first = await granted(guard, ADA, TTL)
             with pytest.raises(MemoryLost, match=f"its last token is {first.token}, and token 9"):
                 await guard.acquire(ADA, TTL, 9)
             assert etcd.standing("jobs") == []
@@ -79,12 +63,12 @@ def test_who_holds_in_a_cluster_that_is_behind_gives_it_up(etcd: Etcd) -> None:
 def test_recovery_lifts_all_later_tokens_and_never_lowers_them(etcd: Etcd) -> None:
     async def story() -> None:
         async with opened() as guard, opened() as other:
-            first = await granted(guard, ADA)
+            first = await granted(guard, ADA, TTL)
             await other.recover(900)
             assert etcd.text("jobs.base") == "900"
             with pytest.raises(NotGranted):
                 await guard.renew(first, TTL)
-            second = await granted(guard, ADA)
+            second = await granted(guard, ADA, TTL)
             assert second.token == 900 + first.token
             await guard.renew(second, TTL)
             revision = etcd.revision
@@ -92,8 +76,8 @@ def test_recovery_lifts_all_later_tokens_and_never_lowers_them(etcd: Etcd) -> No
             assert etcd.revision == revision, "its tokens are there already"
             await other.recover(901 + revision)
             assert etcd.text("jobs.base") == str(901 + revision)
-            await guard.release(await granted(guard, ADA))
-            assert (await granted(guard, ADA, known=901 + revision)).token > 901 + revision
+            await guard.release(await granted(guard, ADA, TTL))
+            assert (await granted(guard, ADA, TTL, 901 + revision)).token > 901 + revision
 
     virtually(story())
 
@@ -151,10 +135,10 @@ def test_a_lease_has_a_positive_number_that_etcd_can_count(
 
     async def story() -> None:
         async with opened() as guard:
-            first = await granted(guard, ADA)
+            first = await granted(guard, ADA, TTL)
             (lease,) = etcd.leases
             assert 2**32 < lease < 2**63
-            assert (await granted(guard, ADA)).token == first.token
+            assert (await granted(guard, ADA, TTL)).token == first.token
 
     virtually(story())
 
@@ -198,7 +182,7 @@ def test_bad_addresses_are_refused(url: str, says: str) -> None:
 def test_path_and_group_make_the_name(etcd: Etcd, url: str, key: str) -> None:
     async def story() -> None:
         async with make_guard(url, "jobs") as guard:
-            await granted(guard, ADA)
+            await granted(guard, ADA, TTL)
             assert [each.startswith(key.encode()) for each in etcd.keys] == [True]
 
     virtually(story())

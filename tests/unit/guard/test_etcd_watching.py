@@ -8,28 +8,14 @@ import grpc
 import pytest
 from aetcd import rpc
 
-from hustings.guard import Grant, Guard, Holder, Holding, make_guard
+from hustings.guard import Holder, Holding
 from hustings.guard.urls import NET_S
-from tests.unit.guard.fakes_etcd import Etcd, failure, patched
-from tests.unit.guard.fakes_time import now, virtually
+from tests.guard.answers import granted
+from tests.net.kit.virtual import now, virtually
+from tests.unit.guard.fakes_etcd import Etcd, failure, opened
 
 ADA, BEN = Holder("ada", 1), Holder("ben", 1)
 TTL = 60.0
-
-
-@pytest.fixture
-def etcd(monkeypatch: pytest.MonkeyPatch) -> Etcd:
-    return patched(monkeypatch)
-
-
-def opened() -> Guard:
-    return make_guard("etcd://h", "jobs")
-
-
-async def granted(guard: Guard, holder: Holder) -> Grant:
-    answer = await guard.acquire(holder, TTL)
-    assert isinstance(answer, Grant), answer
-    return answer
 
 
 def test_an_observer_is_told_at_once_by_one_watch(etcd: Etcd) -> None:
@@ -39,14 +25,14 @@ def test_an_observer_is_told_at_once_by_one_watch(etcd: Etcd) -> None:
                 assert await anext(states) == Holding(None, 0)
                 following = asyncio.ensure_future(anext(states))
                 await asyncio.sleep(1.0)
-                first = await granted(guard, ADA)
+                first = await granted(guard, ADA, TTL)
                 assert await following == Holding("ada", first.token)
                 following = asyncio.ensure_future(anext(states))
                 await asyncio.sleep(1.0)
                 await guard.release(first)
                 assert await following == Holding(None, first.token), "the last one is known"
                 assert now() == 2.0
-                second = await granted(guard, BEN)
+                second = await granted(guard, BEN, TTL)
                 assert await anext(states) == Holding("ben", second.token)
             watches = [each for each in etcd.asked if each.method == "Watch"]
             assert len(watches) == 1
@@ -103,7 +89,7 @@ def test_a_watch_that_ends_is_begun_anew(etcd: Etcd, end: object) -> None:
             await asyncio.sleep(0.5)
             assert len(etcd.streams) == 2
             assert etcd.streams[0].cancelled
-            first = await granted(guard, ADA)
+            first = await granted(guard, ADA, TTL)
             assert await following == Holding("ada", first.token)
             assert now() == 1.5
 

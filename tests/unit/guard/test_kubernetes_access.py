@@ -11,8 +11,8 @@ from kubernetes_asyncio import client, config
 from hustings.core.errors import BadInput
 from hustings.guard import Unreachable, kubernetes, make_guard
 from tests.guard.fakes.kubernetes import Kubernetes
+from tests.net.kit.virtual import virtually
 from tests.unit.guard.fakes_http import Network, patched
-from tests.unit.guard.fakes_time import virtually
 
 HOST = "KUBERNETES_SERVICE_HOST"
 KUBECONFIG = """\

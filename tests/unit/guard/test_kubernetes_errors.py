@@ -11,27 +11,12 @@ from aiohttp.client_reqrep import ConnectionKey
 
 from hustings.core.errors import BadInput
 from hustings.guard import Unreachable, make_guard
-from tests.unit.guard.fakes_http import Network, patched
-from tests.unit.guard.fakes_kubernetes import (
-    ADA,
-    PLACE,
-    TTL,
-    Server,
-    granted,
-    opened,
-    silence,
-)
-from tests.unit.guard.fakes_time import now, virtually
+from tests.guard.answers import granted
+from tests.net.kit.virtual import now, virtually
+from tests.unit.guard.fakes_http import Network
+from tests.unit.guard.fakes_kubernetes import ADA, PLACE, TTL, Server, opened, server, silence
 
-
-@pytest.fixture
-def network(monkeypatch: pytest.MonkeyPatch) -> Network:
-    return patched(monkeypatch)
-
-
-@pytest.fixture
-def server(network: Network) -> Server:
-    return Server(network)
+__all__ = ["server"]
 
 
 def always(status: int, text: str) -> Any:
@@ -92,7 +77,7 @@ def test_no_tls_is_told_when_it_is_opened_and_waited_for_later(
 def test_what_is_refused_later_may_be_allowed_again(network: Network, server: Server) -> None:
     async def story() -> None:
         async with opened() as guard:
-            first = await granted(guard, ADA)
+            first = await granted(guard, ADA, TTL)
             network.servers[PLACE] = always(403, '{"message": "not yours"}')
             for ask in (
                 guard.renew(first, TTL),
@@ -114,7 +99,7 @@ def test_a_write_that_is_refused_is_not_taken_for_one_that_came_too_late(
 ) -> None:
     async def story() -> None:
         async with opened() as guard:
-            first = await granted(guard, ADA)
+            first = await granted(guard, ADA, TTL)
 
             async def read_only(request: Any) -> Any:
                 if request.method == "PUT":
@@ -162,7 +147,7 @@ def test_a_guard_that_is_not_open_says_so(network: Network, server: Server) -> N
         with pytest.raises(Unreachable, match="not open"):
             await guard.acquire(ADA, TTL)
         await guard.open()
-        await granted(guard, ADA)
+        await granted(guard, ADA, TTL)
         await guard.close()
 
     virtually(story())

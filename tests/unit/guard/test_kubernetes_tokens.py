@@ -7,27 +7,11 @@ import asyncio
 import pytest
 
 from hustings.guard import HeldBy, Unreachable
-from tests.unit.guard.fakes_http import Network, patched
-from tests.unit.guard.fakes_kubernetes import (
-    ADA,
-    BEN,
-    TTL,
-    Server,
-    granted,
-    opened,
-)
-from tests.unit.guard.fakes_time import virtually
+from tests.guard.answers import granted
+from tests.net.kit.virtual import virtually
+from tests.unit.guard.fakes_kubernetes import ADA, BEN, TTL, Server, opened, server
 
-
-@pytest.fixture
-def network(monkeypatch: pytest.MonkeyPatch) -> Network:
-    return patched(monkeypatch)
-
-
-@pytest.fixture
-def server(network: Network) -> Server:
-    return Server(network)
-
+__all__ = ["server"]
 
 # --- tokens that are known -----------------------------------------------------------------------
 
@@ -38,12 +22,12 @@ def test_a_cluster_that_is_behind_goes_on_above_what_is_known_after_a_lease(serv
             assert await guard.acquire(ADA, TTL, 900) == HeldBy("", 0, TTL)
             assert server.leases == {}
             await asyncio.sleep(TTL)
-            first = await granted(guard, ADA, known=900)
+            first = await granted(guard, ADA, TTL, 900)
             assert first.token == 900 + 101
             assert server.marks["hustings/base"] == "900"
             assert (await guard.renew(first, TTL)).token == first.token
             await guard.release(first)
-            second = await granted(guard, ADA, known=first.token)
+            second = await granted(guard, ADA, TTL, first.token)
             assert second.token == 900 + server.version
             assert server.marks["hustings/base"] == "900"
 
@@ -68,7 +52,7 @@ def test_a_lease_that_is_there_is_lifted_with_its_taking(server: Server) -> None
             assert await guard.acquire(ADA, TTL, 102) == HeldBy("", 0, TTL)
             assert server.version == 101, "nothing is written before it is safe"
             await asyncio.sleep(TTL)
-            assert (await granted(guard, ADA, known=102)).token == 102 + 102
+            assert (await granted(guard, ADA, TTL, 102)).token == 102 + 102
 
     virtually(story())
 
@@ -77,9 +61,9 @@ def test_a_token_as_high_as_what_is_known_is_high_enough(server: Server) -> None
     async def story() -> None:
         async with opened() as guard:
             await server.foreign("jobs", "", leaseDurationSeconds=1)
-            first = await granted(guard, ADA, known=101)
+            first = await granted(guard, ADA, TTL, 101)
             assert (first.token, server.marks) == (102, {})
-            assert (await granted(guard, ADA, known=102)).token == 102
+            assert (await granted(guard, ADA, TTL, 102)).token == 102
 
     virtually(story())
 
@@ -90,11 +74,11 @@ def test_a_base_counts_as_a_token_that_was_given(server: Server) -> None:
             await guard.recover(900)
             assert (server.spec["holderIdentity"], server.spec["leaseDurationSeconds"]) == ("", 1)
             assert server.marks == {"hustings/base": "900"}
-            first = await granted(guard, ADA, known=900)
+            first = await granted(guard, ADA, TTL, 900)
             assert first.token == 900 + server.version
             await guard.release(first)
             await guard.recover(5000)
-            second = await granted(guard, ADA, known=5000)
+            second = await granted(guard, ADA, TTL, 5000)
             assert second.token == 5000 + server.version
             assert server.marks["hustings/base"] == "5000"
 
@@ -105,9 +89,9 @@ def test_a_holder_in_its_time_goes_on_at_once_above_what_is_known(server: Server
     async def story() -> None:
         async with opened() as guard:
             server.version = 900
-            first = await granted(guard, ADA)
+            first = await granted(guard, ADA, TTL)
             server.forget()
-            again = await granted(guard, ADA, known=first.token)
+            again = await granted(guard, ADA, TTL, first.token)
             assert again.token == first.token + server.version
 
     virtually(story())
@@ -116,11 +100,11 @@ def test_a_holder_in_its_time_goes_on_at_once_above_what_is_known(server: Server
 def test_a_holder_whose_own_token_is_too_small_takes_another(server: Server) -> None:
     async def story() -> None:
         async with opened() as guard, opened() as other:
-            first = await granted(guard, ADA)
+            first = await granted(guard, ADA, TTL)
             assert await guard.acquire(ADA, TTL, 900) == HeldBy("", 0, TTL)
             assert server.version == first.token, "nothing is written before it is safe"
             await asyncio.sleep(TTL)
-            assert (await granted(guard, ADA, known=900)).token == 900 + server.version
+            assert (await granted(guard, ADA, TTL, 900)).token == 900 + server.version
             assert (await other.acquire(BEN, TTL)) == HeldBy("ada", 900 + server.version, TTL)
             assert first.token < 900
 
@@ -130,7 +114,7 @@ def test_a_holder_whose_own_token_is_too_small_takes_another(server: Server) -> 
 def test_recovery_leaves_who_holds_alone_and_lowers_nothing(server: Server) -> None:
     async def story() -> None:
         async with opened() as guard, opened() as other:
-            first = await granted(guard, ADA)
+            first = await granted(guard, ADA, TTL)
             await other.recover(900)
             assert server.marks["hustings/base"] == "900"
             assert await other.acquire(BEN, TTL) == HeldBy("ada", first.token, TTL)
@@ -151,7 +135,7 @@ def test_a_base_that_is_no_number_adds_nothing(server: Server, base: str) -> Non
         async with opened() as guard:
             await guard.recover(900)
             server.marks["hustings/base"] = base
-            assert (await granted(guard, ADA)).token == server.version
+            assert (await granted(guard, ADA, TTL)).token == server.version
 
     virtually(story())
 
@@ -180,7 +164,7 @@ def test_the_first_word_stays_and_all_are_told_it(server: Server) -> None:
             assert (server.spec["holderIdentity"], server.spec["leaseDurationSeconds"]) == ("", 1)
             two.known_as = "old"
             assert await two.identity() == word
-            first = await granted(one, ADA)
+            first = await granted(one, ADA, TTL)
             assert server.marks["hustings/identity"] == word
             await two.acquire(BEN, TTL, 10**6)
             assert server.marks["hustings/identity"] == word, "somebody holds: nothing was lost"
@@ -194,7 +178,7 @@ def test_the_first_word_stays_and_all_are_told_it(server: Server) -> None:
 def test_a_lease_that_is_there_is_given_a_word_and_keeps_its_holder(server: Server) -> None:
     async def story() -> None:
         async with opened() as guard:
-            first = await granted(guard, ADA)
+            first = await granted(guard, ADA, TTL)
             word = await guard.identity()
             assert server.marks["hustings/identity"] == word != ""
             assert (await guard.renew(first, TTL)).token == first.token

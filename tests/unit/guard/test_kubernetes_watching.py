@@ -9,19 +9,11 @@ import pytest
 
 from hustings.guard import Holding
 from hustings.guard.urls import NET_S
-from tests.unit.guard.fakes_http import Network, patched
-from tests.unit.guard.fakes_kubernetes import ADA, TTL, Server, granted, opened
-from tests.unit.guard.fakes_time import now, virtually
+from tests.guard.answers import granted
+from tests.net.kit.virtual import now, virtually
+from tests.unit.guard.fakes_kubernetes import ADA, TTL, Server, opened, server
 
-
-@pytest.fixture
-def network(monkeypatch: pytest.MonkeyPatch) -> Network:
-    return patched(monkeypatch)
-
-
-@pytest.fixture
-def server(network: Network) -> Server:
-    return Server(network)
+__all__ = ["server"]
 
 
 def test_an_observer_is_told_at_once_by_one_watch(server: Server) -> None:
@@ -31,7 +23,7 @@ def test_an_observer_is_told_at_once_by_one_watch(server: Server) -> None:
                 assert await anext(states) == Holding(None, 0)
                 following = asyncio.ensure_future(anext(states))
                 await asyncio.sleep(1.0)
-                first = await granted(guard, ADA)
+                first = await granted(guard, ADA, TTL)
                 assert await following == Holding("ada", first.token)
                 following = asyncio.ensure_future(anext(states))
                 await asyncio.sleep(1.0)
@@ -49,7 +41,7 @@ def test_an_observer_is_told_at_once_by_one_watch(server: Server) -> None:
 def test_a_watch_begins_where_the_last_look_left_off(server: Server) -> None:
     async def story() -> None:
         async with opened() as guard, opened() as watcher, watcher.observe() as states:
-            first = await granted(guard, ADA)
+            first = await granted(guard, ADA, TTL)
             assert await anext(states) == Holding("ada", first.token)
             following = asyncio.ensure_future(anext(states))
             await asyncio.sleep(1.0)
@@ -106,7 +98,7 @@ def test_a_watch_that_ends_is_begun_anew(server: Server, line: bytes) -> None:
             await server.streams[0].say(line)
             await asyncio.sleep(0.5)
             assert [each.closed for each in server.streams] == [True, False]
-            first = await granted(guard, ADA)
+            first = await granted(guard, ADA, TTL)
             assert await following == Holding("ada", first.token)
             assert now() == 1.5
 

@@ -22,6 +22,7 @@ from hustings.guard import (
 )
 from hustings.guard.base import HIGHEST_LIFT, LARGEST_TOKEN, Unreachable
 from hustings.guard.memory import MemoryGuard, Register
+from tests.guard.answers import granted, refused
 from tests.net.kit.loops import run
 
 ADA, BEN = Holder("ada", 1), Holder("ben", 1)
@@ -82,31 +83,19 @@ class Unaware(Guard):
         yield Holding(None, 0)
 
 
-def granted(guard: Guard, holder: Holder, known: int = 0, ttl: float = TTL) -> Grant:
-    answer = run(guard.acquire(holder, ttl, known))
-    assert isinstance(answer, Grant), answer
-    return answer
-
-
-def refused(guard: Guard, holder: Holder, known: int = 0, ttl: float = TTL) -> HeldBy:
-    answer = run(guard.acquire(holder, ttl, known))
-    assert isinstance(answer, HeldBy), answer
-    return answer
-
-
 def test_tokens_go_on_above_what_is_known_once_a_forgotten_leader_must_have_ended() -> None:
     desk = Desk()
     guard = desk.guard()
-    assert refused(guard, BEN, known=1000) == HeldBy("", 0, TTL)
+    assert run(refused(guard, BEN, TTL, 1000)) == HeldBy("", 0, TTL)
     (note,) = desk.notes
     assert "lost its memory" in note
     assert "last token is 0, and token 1000" in note
     assert "10 s" in note
     desk.register.time += 9.5
-    assert refused(guard, BEN, known=1000).remaining == pytest.approx(0.5)
+    assert run(refused(guard, BEN, TTL, 1000)).remaining == pytest.approx(0.5)
     assert len(desk.notes) == 1, "said once"
     desk.register.time += 0.5
-    assert granted(guard, BEN, known=1000).token == 1001
+    assert run(granted(guard, BEN, TTL, 1000)).token == 1001
     assert "go on above 1000" in desk.notes[-1]
     assert len(desk.notes) == 2
 
@@ -116,11 +105,11 @@ def test_a_leader_in_its_time_goes_on_at_once_with_a_larger_token() -> None:
     desk = Desk()
     guard = desk.guard()
     desk.register.recover(1000)
-    first = granted(guard, ADA)
+    first = run(granted(guard, ADA, TTL))
     desk.register.forget()
     with pytest.raises(NotGranted):
         run(guard.renew(first, TTL))
-    assert granted(guard, ADA, known=first.token).token == first.token + 1
+    assert run(granted(guard, ADA, TTL, first.token)).token == first.token + 1
     assert "lost its memory" in desk.notes[0]
     assert "go on above 1001" in desk.notes[1]
 
@@ -137,41 +126,41 @@ def test_nobody_else_goes_on_at_once(holder: Holder, known: int, later: float) -
     desk = Desk()
     guard = desk.guard()
     desk.register.recover(1000)
-    assert granted(guard, ADA).token == 1001
+    assert run(granted(guard, ADA, TTL)).token == 1001
     desk.register.forget()
     desk.register.time += later
-    assert refused(guard, holder, known).remaining == TTL
+    assert run(refused(guard, holder, TTL, known)).remaining == TTL
 
 
 def test_whoever_gave_back_waits_like_others() -> None:
     desk = Desk()
     guard = desk.guard()
-    run(guard.release(granted(guard, ADA)))
+    run(guard.release(run(granted(guard, ADA, TTL))))
     desk.register.forget()
-    refused(guard, ADA, known=1)
+    run(refused(guard, ADA, TTL, 1))
 
 
 def test_the_wait_is_that_of_the_lease_asked_for_now() -> None:
     desk = Desk()
     guard = desk.guard()
-    refused(guard, BEN, known=7, ttl=2.0)
+    run(refused(guard, BEN, 2.0, 7))
     desk.register.time += 2.0
-    assert refused(guard, BEN, known=7, ttl=TTL).remaining == pytest.approx(8.0)
+    assert run(refused(guard, BEN, TTL, 7)).remaining == pytest.approx(8.0)
 
 
 def test_the_wait_is_that_of_the_longest_lease_that_was_heard_of() -> None:
     """Who holds may have asked for more than who waits, and is forgotten with its lease."""
     desk = Desk()
-    token = granted(desk.guard(), ADA, ttl=TTL).token
+    token = run(granted(desk.guard(), ADA, TTL)).token
     waiting = desk.guard()
-    assert refused(waiting, BEN, ttl=2.0).remaining == pytest.approx(TTL)
+    assert run(refused(waiting, BEN, 2.0)).remaining == pytest.approx(TTL)
     desk.register.forget()
-    assert refused(waiting, BEN, known=token, ttl=2.0).remaining == pytest.approx(TTL)
+    assert run(refused(waiting, BEN, 2.0, token)).remaining == pytest.approx(TTL)
     assert "10 s" in desk.notes[-1]
     desk.register.time += TTL - 0.5
-    assert refused(waiting, BEN, known=token, ttl=2.0).remaining == pytest.approx(0.5)
+    assert run(refused(waiting, BEN, 2.0, token)).remaining == pytest.approx(0.5)
     desk.register.time += 0.5
-    assert granted(waiting, BEN, known=token, ttl=2.0).token > token
+    assert run(granted(waiting, BEN, 2.0, token)).token > token
 
 
 def test_what_was_only_heard_of_counts_if_the_engine_has_forgotten_its_own_word() -> None:
@@ -198,72 +187,72 @@ def test_what_was_only_heard_of_counts_if_the_engine_has_forgotten_its_own_word(
 def test_an_engine_that_is_well_again_is_not_lifted() -> None:
     desk = Desk()
     guard = desk.guard()
-    refused(guard, BEN, known=1000)
+    run(refused(guard, BEN, TTL, 1000))
     desk.register.recover(5000)
-    assert granted(guard, BEN, known=1000).token == 5001
+    assert run(granted(guard, BEN, TTL, 1000)).token == 5001
     desk.register.forget()
     desk.register.time += 100.0
-    refused(desk.guard(), BEN, known=5001)
-    assert refused(guard, BEN, known=5001).remaining == TTL, "another loss, another wait"
+    run(refused(desk.guard(), BEN, TTL, 5001))
+    assert run(refused(guard, BEN, TTL, 5001)).remaining == TTL, "another loss, another wait"
 
 
 def test_what_is_known_does_no_harm_to_who_holds() -> None:
     desk = Desk()
     guard = desk.guard()
-    first = granted(guard, ADA)
-    assert granted(guard, ADA, known=first.token).token == first.token
+    first = run(granted(guard, ADA, TTL))
+    assert run(granted(guard, ADA, TTL, first.token)).token == first.token
     assert not desk.notes
 
 
 def test_who_holds_a_token_below_what_it_has_heard_of_gets_a_larger_one() -> None:
     desk = Desk()
     guard = desk.guard()
-    assert granted(guard, ADA).token == 1
-    assert refused(guard, ADA, known=1000) == HeldBy("", 0, TTL)
+    assert run(granted(guard, ADA, TTL)).token == 1
+    assert run(refused(guard, ADA, TTL, 1000)) == HeldBy("", 0, TTL)
     desk.register.time += TTL
-    assert granted(guard, ADA, known=1000).token == 1001
+    assert run(granted(guard, ADA, TTL, 1000)).token == 1001
 
 
 def test_a_holder_with_a_token_that_is_refused_everywhere_is_told_of() -> None:
     desk = Desk()
     guard = desk.guard()
-    granted(desk.guard(), ADA)
-    held = refused(guard, BEN, known=1000)
+    run(granted(desk.guard(), ADA, TTL))
+    held = run(refused(guard, BEN, TTL, 1000))
     assert (held.holder, held.token) == ("ada", 1)
     (note,) = desk.notes
     assert "ada holds that token" in note
-    refused(guard, BEN, known=1000)
+    run(refused(guard, BEN, TTL, 1000))
     assert len(desk.notes) == 1
 
 
 def test_who_holds_the_token_that_is_known_is_not_told_of() -> None:
     desk = Desk()
     guard = desk.guard()
-    first = granted(desk.guard(), ADA)
-    refused(guard, BEN, known=first.token)
+    first = run(granted(desk.guard(), ADA, TTL))
+    run(refused(guard, BEN, TTL, first.token))
     assert not desk.notes
 
 
 def test_a_place_that_is_kept_for_somebody_is_no_loss() -> None:
     desk = Desk()
     guard = desk.guard()
-    first = granted(guard, ADA)
+    first = run(granted(guard, ADA, TTL))
     run(guard.release(first, to="cleo"))
-    assert refused(guard, BEN, known=first.token).holder == "cleo"
+    assert run(refused(guard, BEN, TTL, first.token)).holder == "cleo"
     assert not desk.notes
 
 
 def test_a_loss_after_the_engine_was_well_again_is_waited_for_anew() -> None:
     desk = Desk()
     guard = desk.guard()
-    refused(guard, BEN, known=1000)
+    run(refused(guard, BEN, TTL, 1000))
     desk.register.recover(1000)
     other = desk.guard()
-    first = granted(other, ADA)
-    assert refused(guard, BEN, known=1000).token == first.token
+    first = run(granted(other, ADA, TTL))
+    assert run(refused(guard, BEN, TTL, 1000)).token == first.token
     desk.register.forget()
     desk.register.time += TTL
-    assert refused(guard, BEN, known=1001).remaining == TTL
+    assert run(refused(guard, BEN, TTL, 1001)).remaining == TTL
     assert len(desk.notes) == 2, "and told of anew"
 
 
@@ -277,7 +266,7 @@ def test_where_only_an_operator_lifts_it_is_told_what_to_do() -> None:
         assert "hustings guards URL --group jobs --recover --above 1000" in str(caught.value)
         desk.register.time += 2 * TTL
     run(guard.recover(1000))
-    assert granted(guard, BEN, known=1000).token == 1001
+    assert run(granted(guard, BEN, TTL, 1000)).token == 1001
 
 
 def test_an_engine_that_did_not_look_is_given_back_what_it_granted() -> None:
@@ -285,7 +274,7 @@ def test_an_engine_that_did_not_look_is_given_back_what_it_granted() -> None:
     with pytest.raises(MemoryLost, match="its last token is 5"):
         run(guard.acquire(BEN, TTL, 1000))
     assert guard.released == [5]
-    assert granted(guard, BEN, known=5).token == 5, "it may be its own: the member decides"
+    assert run(granted(guard, BEN, TTL, 5)).token == 5, "it may be its own: the member decides"
 
 
 def test_an_operator_says_a_token() -> None:
@@ -302,11 +291,11 @@ def test_recovering_never_lets_tokens_fall() -> None:
     guard = desk.guard()
     run(guard.recover(1000))
     run(guard.recover(10))
-    assert granted(guard, ADA).token == 1001
+    assert run(granted(guard, ADA, TTL)).token == 1001
 
 
 def test_a_known_token_beyond_all_counting_is_refused_with_a_sentence() -> None:
-    refused(Desk().guard(), ADA, known=HIGHEST_LIFT)
+    run(refused(Desk().guard(), ADA, TTL, HIGHEST_LIFT))
     with pytest.raises(MemoryLost, match="no engine counts that far"):
         run(Desk().guard().acquire(ADA, TTL, LARGEST_TOKEN + 1))
 
@@ -321,24 +310,24 @@ def test_no_engine_is_lifted_to_where_it_would_soon_end() -> None:
                 run(guard.acquire(ADA, TTL, known))
             desk.register.time += 2 * TTL
     desk.register.recover(HIGHEST_LIFT)
-    first = granted(guard, ADA)
+    first = run(granted(guard, ADA, TTL))
     assert first.token == HIGHEST_LIFT + 1
     desk.register.forget()
     with pytest.raises(MemoryLost, match="no engine is lifted above"):
         run(guard.acquire(ADA, TTL, first.token))
-    assert granted(guard, BEN).token == 1, "nothing was lifted"
+    assert run(granted(guard, BEN, TTL)).token == 1, "nothing was lifted"
 
 
 def test_an_engine_that_is_reminded_counts_on_above_and_leaves_alone_who_holds() -> None:
     desk = Desk()
     guard = desk.guard()
-    small = granted(desk.guard(), ADA)
+    small = run(granted(desk.guard(), ADA, TTL))
     run(guard.remind(Behind(small.token), 1000))
     assert "its last token is 1, and token 1000 is known here" in desk.notes[0]
     assert "next tokens are above" in desk.notes[0]
     assert run(guard.renew(small, TTL)).token == small.token
     run(guard.release(small))
-    assert granted(guard, BEN).token == 1001
+    assert run(granted(guard, BEN, TTL)).token == 1001
 
 
 def test_where_only_an_operator_lifts_who_would_remind_is_told_so() -> None:
@@ -346,14 +335,14 @@ def test_where_only_an_operator_lifts_who_would_remind_is_told_so() -> None:
     guard = Unlifted(desk.register, clock=desk.register.now)
     with pytest.raises(MemoryLost, match="--recover --above 1000"):
         run(guard.remind(Behind(1), 1000))
-    assert granted(guard, ADA).token == 1
+    assert run(granted(guard, ADA, TTL)).token == 1
 
 
 def test_a_look_shows_who_holds_or_says_that_it_cannot() -> None:
     desk = Desk()
     guard = desk.guard()
     assert run(guard.look()) == Holding(None, 0)
-    granted(guard, ADA)
+    run(granted(guard, ADA, TTL))
     assert run(guard.look()) == Holding("ada", 1)
     assert run(Unaware(5).look()) == Holding(None, 0)
     with pytest.raises(Unreachable, match="did not say who holds"):

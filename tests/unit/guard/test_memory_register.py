@@ -14,7 +14,7 @@ from hustings.guard import Behind, Floor, Grant, HeldBy, Holder, Holding, Unreac
 from hustings.guard.memory import MemoryGuard, Register, Registers
 from hustings.guard.observer import SeenLease
 from hustings.testing import VirtualLoop
-from tests.unit.guard.virtual import now, play
+from tests.net.kit.virtual import now, virtually
 
 ADA, BEN, CLEO = Holder("ada", 1), Holder("ben", 1), Holder("cleo", 1)
 
@@ -207,7 +207,7 @@ def test_what_is_cut_off_costs_the_time_of_a_question(
             await guard.open()
         assert now() == 2.0
 
-    play(story())
+    virtually(story())
 
 
 def test_an_answer_may_take_its_time() -> None:
@@ -217,7 +217,7 @@ def test_an_answer_may_take_its_time() -> None:
         await guard.open()
         assert now() == 1.5
 
-    play(story())
+    virtually(story())
 
 
 def test_a_release_that_was_answered_is_not_repeated() -> None:
@@ -231,7 +231,7 @@ def test_a_release_that_was_answered_is_not_repeated() -> None:
         await guard.acquire(ADA, 10.0)
         assert now() == 0.5, "one question"
 
-    play(story())
+    virtually(story())
 
 
 def test_an_observer_hears_of_changes_at_once_and_sees_the_end_of_a_lease() -> None:
@@ -250,7 +250,7 @@ def test_an_observer_hears_of_changes_at_once_and_sees_the_end_of_a_lease() -> N
         assert seen == [(0.0, None), (1.0, "ada"), (2.0, None), (3.0, "ben"), (15.0, None)]
         assert not register._waiting, "nobody is called any more"
 
-    play(story())
+    virtually(story())
 
 
 def test_an_observer_that_was_woken_looks_once() -> None:
@@ -275,7 +275,7 @@ def test_an_observer_that_was_woken_looks_once() -> None:
                     await anext(states)
         assert looks == [0.0, 1.0, 6.0], "then again after the safety net"
 
-    play(story())
+    virtually(story())
 
 
 def test_who_waited_on_a_loop_that_is_closed_is_not_woken() -> None:

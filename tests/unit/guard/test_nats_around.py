@@ -24,6 +24,8 @@ from nats.js.errors import APIError, NoStreamResponseError, ServiceUnavailableEr
 from hustings.core.errors import BadInput
 from hustings.guard import Unreachable
 from hustings.guard.nats import PING_S, RECONNECT_S, NatsRecord, _Client, key_of
+from tests.guard.answers import granted
+from tests.net.kit.virtual import virtually
 from tests.unit.guard.fakes_nats import (
     ADA,
     SILENT,
@@ -32,9 +34,7 @@ from tests.unit.guard.fakes_nats import (
     FakeClient,
     Server,
     closed_guard,
-    granted,
     opened,
-    play,
     server,
 )
 
@@ -84,7 +84,7 @@ def test_an_address_says_who_is_asked_and_how(server: Server) -> None:
         made = server.buckets["B-1_x"]
         assert (made.replicas, made.storage, made.direct) == (5, StorageType.FILE, False)
 
-    play(story)
+    virtually(story())
 
 
 def test_an_address_need_say_nothing(server: Server) -> None:
@@ -100,7 +100,7 @@ def test_an_address_need_say_nothing(server: Server) -> None:
         assert not closed_guard("nats://h?synced=no").guarantees.monotone
         assert closed_guard("nats://h?synced=yes").guarantees.monotone
 
-    play(story)
+    virtually(story())
 
 
 @pytest.mark.parametrize("replicas", [1, 2, 3, 4, 5])
@@ -109,13 +109,13 @@ def test_a_bucket_has_as_many_replicas_as_asked_for(server: Server, replicas: in
         await opened(f"nats://h?replicas={replicas}")
         assert server.buckets["hustings"].replicas == replicas
 
-    play(story)
+    virtually(story())
 
 
 def test_every_group_has_a_key_of_its_own(server: Server) -> None:
     async def story() -> None:
         for group in ("a.b", "a=2Eb", "a b", "ä", "A_b-9"):
-            await granted(await opened(group=group), ADA)
+            await granted(await opened(group=group), ADA, TTL)
         assert list(server.buckets["hustings"].entries) == [
             "a=2Eb",
             "a=3D2Eb",
@@ -125,7 +125,7 @@ def test_every_group_has_a_key_of_its_own(server: Server) -> None:
         ]
         assert key_of("\n") == "=0A"
 
-    play(story)
+    virtually(story())
 
 
 def test_leases_that_nobody_can_keep_or_wait_for_are_refused() -> None:
@@ -161,9 +161,9 @@ def test_a_guard_connects_once_and_hangs_up(server: Server) -> None:
             await ours._make_again()
         await ours.open()
         assert len(server.clients) == 2
-        await granted(ours, ADA)
+        await granted(ours, ADA, TTL)
 
-    play(story)
+    virtually(story())
 
 
 def telling(*errors: Exception, then: Exception | None = None) -> Any:
@@ -208,7 +208,7 @@ def test_what_waiting_does_not_cure_is_told_at_once(
         server.greets = None
         await ours.open()
 
-    play(story)
+    virtually(story())
 
 
 @pytest.mark.parametrize(
@@ -234,7 +234,7 @@ def test_who_is_away_is_waited_for_as_long_as_for_an_answer(
         with pytest.raises(Unreachable, match="cannot be reached: nats: no servers available"):
             await ours.open()
 
-    play(story)
+    virtually(story())
 
 
 def test_who_gives_up_leaves_nothing_behind(server: Server) -> None:
@@ -250,7 +250,7 @@ def test_who_gives_up_leaves_nothing_behind(server: Server) -> None:
         await opened()
         assert asyncio.all_tasks() == {asyncio.current_task()}
 
-    play(story)
+    virtually(story())
 
 
 # Buckets
@@ -277,7 +277,7 @@ def test_buckets_that_forget_are_refused(server: Server, bucket: Bucket, says: s
         with pytest.raises(Unreachable, match=r"cannot be used now: .*forgotten"):
             await ours.acquire(ADA, TTL)
 
-    play(story)
+    virtually(story())
 
 
 @pytest.mark.parametrize(
@@ -298,7 +298,7 @@ def test_a_server_that_keeps_no_buckets_is_a_mistake(
         with pytest.raises(BadInput, match=f"^NATS at nats://h {says}"):
             await closed_guard().open()
 
-    play(story)
+    virtually(story())
 
 
 def test_a_server_that_is_not_ready_is_none(server: Server) -> None:
@@ -313,7 +313,7 @@ def test_a_server_that_is_not_ready_is_none(server: Server) -> None:
             await ours.open()
         assert ours.now() - began == pytest.approx(2.0, abs=0.01)
 
-    play(story)
+    virtually(story())
 
 
 def test_a_bucket_that_vanishes_again_while_it_is_made_is_told(server: Server) -> None:
@@ -324,7 +324,7 @@ def test_a_bucket_that_vanishes_again_while_it_is_made_is_told(server: Server) -
         with pytest.raises(Unreachable, match="cannot be used now: nats: no response from stream"):
             await ours.acquire(ADA, TTL)
 
-    play(story)
+    virtually(story())
 
 
 # The client
@@ -358,7 +358,7 @@ def test_a_client_hangs_up_on_who_does_not_greet_it(monkeypatch: pytest.MonkeyPa
         with pytest.raises(TimeoutError):
             await client._process_connect_init()
 
-    play(story)
+    virtually(story())
 
 
 def test_a_client_gives_no_password_in_plain_text_where_tls_was_asked_for(
@@ -375,4 +375,4 @@ def test_a_client_gives_no_password_in_plain_text_where_tls_was_asked_for(
         client._server_info = {"tls_required": True}
         assert client._connect_command() == b"CONNECT"
 
-    play(story)
+    virtually(story())

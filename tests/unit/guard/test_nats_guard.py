@@ -20,6 +20,8 @@ from hustings.guard import (
     Unreachable,
 )
 from hustings.guard.nats import ATTEMPTS, NatsEntry, NatsGuard, NatsRecord
+from tests.guard.answers import granted
+from tests.net.kit.virtual import virtually
 from tests.unit.guard.fakes_nats import (
     ADA,
     BEN,
@@ -28,9 +30,7 @@ from tests.unit.guard.fakes_nats import (
     TTL,
     Bucket,
     Server,
-    granted,
     opened,
-    play,
     server,
 )
 
@@ -56,7 +56,7 @@ def test_the_revision_with_which_holding_began_is_the_token(server: Server) -> N
         ours, far = await opened(), await opened()
         server.put("something", key="other")
         sent = ours.now()
-        grant = await granted(ours, ADA)
+        grant = await granted(ours, ADA, TTL)
         assert grant == Grant(ADA, 2, sent + TTL / ours.slack)
         assert record(server) == NatsRecord(ttl=TTL, holder="ada", incarnation=1)
         sent = ours.now()
@@ -67,13 +67,13 @@ def test_the_revision_with_which_holding_began_is_the_token(server: Server) -> N
         answer = await far.acquire(Holder("ada", 2), TTL)
         assert isinstance(answer, HeldBy), "another incarnation is another holder"
 
-    play(story)
+    virtually(story())
 
 
 def test_who_waits_counts_from_when_it_first_saw_a_revision(server: Server) -> None:
     async def story() -> None:
         ours, far = await opened(), await opened()
-        grant = await granted(ours, ADA)
+        grant = await granted(ours, ADA, TTL)
         await asyncio.sleep(3.0)
         assert await far.acquire(BEN, TTL) == HeldBy("ada", grant.token, TTL)
         await asyncio.sleep(2.0)
@@ -81,26 +81,26 @@ def test_who_waits_counts_from_when_it_first_saw_a_revision(server: Server) -> N
         assert isinstance(answer, HeldBy)
         assert answer.remaining == pytest.approx(3.0, abs=0.01)
         await asyncio.sleep(3.0)
-        taken = await granted(far, BEN)
+        taken = await granted(far, BEN, TTL)
         assert taken.token == 2 > grant.token
         with pytest.raises(NotGranted):
             await ours.renew(grant, TTL)
 
-    play(story)
+    virtually(story())
 
 
 def test_who_comes_back_after_its_time_begins_anew(server: Server) -> None:
     async def story() -> None:
         ours = await opened()
-        grant = await granted(ours, ADA)
+        grant = await granted(ours, ADA, TTL)
         await asyncio.sleep(TTL)
         with pytest.raises(NotGranted, match=r"^the lease of ada#1 has run out$"):
             await ours.renew(grant, TTL)
-        again = await granted(ours, ADA)
+        again = await granted(ours, ADA, TTL)
         assert again.token == grant.token + 1
         assert record(server).token == 0
 
-    play(story)
+    virtually(story())
 
 
 def test_what_was_promised_is_not_cut_short(server: Server) -> None:
@@ -118,7 +118,7 @@ def test_what_was_promised_is_not_cut_short(server: Server) -> None:
         await granted(ours, ADA, 40.0)
         assert record(server).ttl == 40.0
 
-    play(story)
+    virtually(story())
 
 
 def test_a_new_holder_promises_no_more_than_it_asked_for(server: Server) -> None:
@@ -132,7 +132,7 @@ def test_a_new_holder_promises_no_more_than_it_asked_for(server: Server) -> None
         await granted(ours, BEN, 2.0)
         assert record(server).ttl == 2.0
 
-    play(story)
+    virtually(story())
 
 
 def test_of_two_who_come_at_once_one_is_let_in(server: Server) -> None:
@@ -141,12 +141,12 @@ def test_of_two_who_come_at_once_one_is_let_in(server: Server) -> None:
         first: list[Grant] = []
 
         async def quicker() -> None:
-            first.append(await granted(ours, ADA))
+            first.append(await granted(ours, ADA, TTL))
 
         server.on("update", quicker)
         assert await far.acquire(BEN, TTL) == HeldBy("ada", first[0].token, TTL)
 
-    play(story)
+    virtually(story())
 
 
 def test_a_grant_whose_answer_is_lost_is_found_again(server: Server) -> None:
@@ -155,22 +155,22 @@ def test_a_grant_whose_answer_is_lost_is_found_again(server: Server) -> None:
         server.on("update", lambda: LOST)
         with pytest.raises(Unreachable, match=r"^NATS at nats://h did not answer in time$"):
             await ours.acquire(ADA, TTL)
-        assert (await granted(ours, ADA)).token == 1
+        assert (await granted(ours, ADA, TTL)).token == 1
         assert record(server).token == 1
 
-    play(story)
+    virtually(story())
 
 
 def test_a_record_that_somebody_deleted_is_written_anew(server: Server) -> None:
     async def story() -> None:
         ours = await opened()
-        grant = await granted(ours, ADA)
+        grant = await granted(ours, ADA, TTL)
         server.delete()
         with pytest.raises(NotGranted, match=r"^ada#1 does not hold 1 any more$"):
             await ours.renew(grant, TTL)
-        assert (await granted(ours, ADA)).token == 3
+        assert (await granted(ours, ADA, TTL)).token == 3
 
-    play(story)
+    virtually(story())
 
 
 @pytest.mark.parametrize("text", ["", "x", '{"holder":"ada"}', '{"ttl":"long"}'])
@@ -184,7 +184,7 @@ def test_a_record_that_is_no_guard_s_is_left_alone(server: Server, text: str) ->
             await ours.acquire(ADA, TTL)
         assert server.count("update") == 0
 
-    play(story)
+    virtually(story())
 
 
 # Tokens that are known
@@ -208,20 +208,20 @@ def test_below_a_known_token_nothing_is_granted_unless_it_is_lifted(server: Serv
         )
         assert await ours._acquire(ADA, TTL, Floor(104, lift=True)) == 5 + 104
 
-    play(story)
+    virtually(story())
 
 
 def test_a_base_that_is_higher_than_what_is_known_stays(server: Server) -> None:
     async def story() -> None:
         ours = await opened()
-        await granted(ours, ADA)
+        await granted(ours, ADA, TTL)
         write(server, holder="ada", incarnation=1, token=5, base=100)
         assert await ours._acquire(ADA, TTL, Floor(50)) == Behind(5)
         assert await ours._acquire(ADA, TTL, Floor(50, lift=True)) == 103
         write(server, token=5, base=200)
         assert await ours._acquire(ADA, TTL, Floor(150)) == 205, "nobody holds: the base counts"
 
-    play(story)
+    virtually(story())
 
 
 def test_with_whom_nobody_has_to_wait_for_it_goes_on_at_once(server: Server) -> None:
@@ -235,7 +235,7 @@ def test_with_whom_nobody_has_to_wait_for_it_goes_on_at_once(server: Server) -> 
         with pytest.raises(MemoryLost):
             await ours.acquire(ADA, TTL, known=2**60)
 
-    play(story)
+    virtually(story())
 
 
 # Holding on
@@ -244,7 +244,7 @@ def test_with_whom_nobody_has_to_wait_for_it_goes_on_at_once(server: Server) -> 
 def test_a_renewal_asks_only_once(server: Server) -> None:
     async def story() -> None:
         ours = await opened()
-        grant = await granted(ours, ADA)
+        grant = await granted(ours, ADA, TTL)
         reads = server.count("get")
         for _ in range(3):
             await asyncio.sleep(4.0)
@@ -253,7 +253,7 @@ def test_a_renewal_asks_only_once(server: Server) -> None:
         assert server.count("get") == reads
         assert record(server) == NatsRecord(ttl=TTL, holder="ada", incarnation=1, token=1)
 
-    play(story)
+    virtually(story())
 
 
 def test_a_renewal_of_what_is_not_held_is_refused(server: Server) -> None:
@@ -261,7 +261,7 @@ def test_a_renewal_of_what_is_not_held_is_refused(server: Server) -> None:
         ours, far = await opened(), await opened()
         with pytest.raises(NotGranted, match=r"^ada#1 does not hold 7 any more$"):
             await ours.renew(Grant(ADA, 7, 0.0), TTL)
-        grant = await granted(ours, ADA)
+        grant = await granted(ours, ADA, TTL)
         with pytest.raises(NotGranted, match=r"^ada#1 does not hold 2 any more$"):
             await ours.renew(Grant(ADA, 2, 0.0), TTL)
         with pytest.raises(NotGranted, match=r"^ben#1 does not hold 1 any more$"):
@@ -271,48 +271,48 @@ def test_a_renewal_of_what_is_not_held_is_refused(server: Server) -> None:
         assert (await ours.renew(grant, TTL)).token == 1, "whichever write was the last"
         assert server.buckets["hustings"].newest == 3
 
-    play(story)
+    virtually(story())
 
 
 def test_who_was_overtaken_hears_it_when_it_renews(server: Server) -> None:
     async def story() -> None:
         ours = await opened()
-        grant = await granted(ours, ADA)
+        grant = await granted(ours, ADA, TTL)
         write(server, holder="ben", incarnation=1)
         with pytest.raises(NotGranted, match=r"^ada#1 does not hold 1 any more$"):
             await ours.renew(grant, TTL)
         assert record(server).holder == "ben"
 
-    play(story)
+    virtually(story())
 
 
 def test_a_renewal_whose_answer_is_lost_does_no_harm(server: Server) -> None:
     async def story() -> None:
         ours = await opened()
         server.put("", key="other")
-        grant = await granted(ours, ADA)
+        grant = await granted(ours, ADA, TTL)
         server.on("update", lambda: LOST)
         with pytest.raises(Unreachable):
             await ours.renew(grant, TTL)
         assert (await ours.renew(grant, TTL)).token == grant.token == 2
         assert record(server) == NatsRecord(ttl=TTL, holder="ada", incarnation=1, token=2)
 
-    play(story)
+    virtually(story())
 
 
 def test_a_base_is_kept_by_whoever_writes(server: Server) -> None:
     async def story() -> None:
         ours = await opened()
         write(server, base=100)
-        grant = await granted(ours, ADA)
+        grant = await granted(ours, ADA, TTL)
         assert grant.token == 102
         for write_it in (ours.renew(grant, TTL), ours.acquire(ADA, TTL), ours.release(grant)):
             await write_it
             assert (record(server).base, record(server).token) == (100, 102)
-        assert (await granted(ours, BEN)).token == 106
+        assert (await granted(ours, BEN, TTL)).token == 106
         assert record(server).base == 100
 
-    play(story)
+    virtually(story())
 
 
 # Letting go
@@ -321,18 +321,18 @@ def test_a_base_is_kept_by_whoever_writes(server: Server) -> None:
 def test_what_is_given_back_is_to_be_had_at_once(server: Server) -> None:
     async def story() -> None:
         ours, far = await opened(), await opened()
-        grant = await granted(ours, ADA)
+        grant = await granted(ours, ADA, TTL)
         assert isinstance(await far.acquire(BEN, TTL), HeldBy)
         await ours.release(grant)
         assert record(server) == NatsRecord(ttl=TTL, token=1)
         await ours.release(grant)
         await ours.release(Grant(BEN, 1, 0.0))
         assert server.buckets["hustings"].newest == 2, "what is not held is not given back"
-        assert (await granted(far, BEN)).token == 3
+        assert (await granted(far, BEN, TTL)).token == 3
         await far.release(Grant(BEN, 2, 0.0))
         assert record(server).holder == "ben"
 
-    play(story)
+    virtually(story())
 
 
 def test_there_is_nothing_to_give_back_where_there_is_no_record(server: Server) -> None:
@@ -341,35 +341,35 @@ def test_there_is_nothing_to_give_back_where_there_is_no_record(server: Server) 
         await ours.release(Grant(ADA, 0, 0.0))
         assert server.count("update") == 0
 
-    play(story)
+    virtually(story())
 
 
 def test_a_lease_is_kept_for_somebody_as_long_as_it_was(server: Server) -> None:
     async def story() -> None:
         ours, far = await opened(), await opened()
-        grant = await granted(ours, ADA)
+        grant = await granted(ours, ADA, TTL)
         await ours.release(grant, to="ben")
         assert record(server) == NatsRecord(ttl=TTL, token=1, to="ben")
         answer = await ours.acquire(ADA, 9.0)
         assert isinstance(answer, HeldBy)
         assert (answer.holder, answer.token) == ("ben", 0)
         assert answer.remaining == pytest.approx(TTL, abs=0.01)
-        taken = await granted(far, BEN)
+        taken = await granted(far, BEN, TTL)
         assert taken.token == 3
         assert record(server).to is None
         await far.release(taken, to="ada")
         await asyncio.sleep(TTL - 0.1)
         assert isinstance(await far.acquire(BEN, TTL), HeldBy)
         await asyncio.sleep(0.1)
-        await granted(far, BEN)
+        await granted(far, BEN, TTL)
 
-    play(story)
+    virtually(story())
 
 
 def test_who_was_overtaken_while_it_gave_back_has_nothing_to_give(server: Server) -> None:
     async def story() -> None:
         ours = await opened()
-        grant = await granted(ours, ADA)
+        grant = await granted(ours, ADA, TTL)
 
         def overtake() -> None:
             write(server, holder="ben", incarnation=1)
@@ -378,7 +378,7 @@ def test_who_was_overtaken_while_it_gave_back_has_nothing_to_give(server: Server
         await ours.release(grant)
         assert record(server).holder == "ben"
 
-    play(story)
+    virtually(story())
 
 
 # What goes on too fast, or not at all
@@ -398,7 +398,7 @@ def test_somebody_who_is_quicker_again_and_again_is_given_up_on(
 ) -> None:
     async def story() -> None:
         ours = await opened()
-        grant = await granted(ours, ADA)
+        grant = await granted(ours, ADA, TTL)
 
         def meanwhile() -> None:
             write(server, holder="ada", incarnation=1, token=1)
@@ -413,7 +413,7 @@ def test_somebody_who_is_quicker_again_and_again_is_given_up_on(
             server.on("update", meanwhile, nth=nth + 1)
         await ask(ours, grant)
 
-    play(story)
+    virtually(story())
 
 
 @pytest.mark.parametrize("ask", ASKS)
@@ -432,7 +432,7 @@ def test_questions_are_bounded_in_time_and_errors_are_told(
         with pytest.raises(Unreachable, match=r"^NATS at nats://h cannot be used now: broken$"):
             await ask(ours, grant)
 
-    play(story)
+    virtually(story())
 
 
 # A bucket that was lost
@@ -444,14 +444,14 @@ def test_a_bucket_that_is_gone_is_made_again_and_that_is_told(server: Server) ->
         notes: list[str] = []
         ours.note = notes.append
         server.put("", key="other")
-        grant = await granted(ours, ADA)
+        grant = await granted(ours, ADA, TTL)
         server.buckets.clear()
         with pytest.raises(NotGranted):
             await ours.renew(grant, TTL)
         assert notes == ["bucket hustings in NATS at nats://h was gone: it is made again"]
         assert server.buckets["hustings"].replicas == 3
         server.buckets.clear()
-        assert (await granted(ours, ADA)).token == 1
+        assert (await granted(ours, ADA, TTL)).token == 1
         assert len(notes) == 2
 
         def replaced() -> Exception:
@@ -459,10 +459,10 @@ def test_a_bucket_that_is_gone_is_made_again_and_that_is_told(server: Server) ->
             return NoStreamResponseError()
 
         server.on("update", replaced)
-        await granted(ours, ADA)
+        await granted(ours, ADA, TTL)
         assert len(notes) == 2, "somebody else has made it"
 
-    play(story)
+    virtually(story())
 
 
 def test_entries_reckon_tokens_from_revisions() -> None:

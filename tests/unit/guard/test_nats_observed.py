@@ -10,6 +10,8 @@ import pytest
 from hustings.guard import Grant, HeldBy, Holding, NotGranted, Unreachable
 from hustings.guard.nats import ATTEMPTS, NatsRecord
 from hustings.guard.observer import SeenLease
+from tests.guard.answers import granted
+from tests.net.kit.virtual import virtually
 from tests.unit.guard.fakes_nats import (
     ADA,
     BEN,
@@ -17,9 +19,7 @@ from tests.unit.guard.fakes_nats import (
     TTL,
     Bucket,
     Server,
-    granted,
     opened,
-    play,
     server,
 )
 
@@ -52,7 +52,7 @@ def test_the_first_word_stays_until_another_is_put_in_its_place(server: Server) 
             entry.value = raw
             assert await ours.identity() == shown
 
-    play(story)
+    virtually(story())
 
 
 def test_a_word_that_vanishes_is_left_anew_a_few_times(server: Server) -> None:
@@ -78,7 +78,7 @@ def test_a_word_that_vanishes_is_left_anew_a_few_times(server: Server) -> None:
                     await ours._name("word", instead=True)
             assert server.count("get", WORD) - before == ATTEMPTS
 
-    play(story)
+    virtually(story())
 
 
 # Recovery
@@ -90,7 +90,7 @@ def test_an_operator_lifts_tokens_of_whoever_comes_next(server: Server) -> None:
         await far.recover(1000)
         assert record(server) == NatsRecord(ttl=0.0, token=1000, base=1000)
         assert await far.look() == Holding(None, 1000)
-        grant = await granted(ours, ADA)
+        grant = await granted(ours, ADA, TTL)
         assert grant.token == 1002
         await far.recover(2000)
         assert record(server) == NatsRecord(
@@ -102,27 +102,27 @@ def test_an_operator_lifts_tokens_of_whoever_comes_next(server: Server) -> None:
         await ours.release(grant, to="ben")
         await far.recover(3000)
         assert record(server) == NatsRecord(ttl=TTL, token=3000, to="ben", base=3000)
-        taken = await granted(far, BEN)
+        taken = await granted(far, BEN, TTL)
         assert taken.token == 3008
         await asyncio.sleep(TTL)
         await far.recover(3001)
         assert record(server).token == 3008, "nobody holds: the last token, if it is higher"
 
-    play(story)
+    virtually(story())
 
 
 def test_who_held_before_tokens_were_lifted_comes_back_above_them(server: Server) -> None:
     async def story() -> None:
         ours, far = await opened(), await opened()
-        await granted(ours, ADA)
+        await granted(ours, ADA, TTL)
         assert isinstance(await far.acquire(BEN, TTL), HeldBy)
         await asyncio.sleep(TTL)
         await far.recover(4000)
         assert record(server) == NatsRecord(ttl=TTL, token=4000, base=4000)
         assert await far.look() == Holding(None, 4000)
-        assert (await granted(ours, ADA)).token == 4003, "token 4000 may be somebody else's"
+        assert (await granted(ours, ADA, TTL)).token == 4003, "token 4000 may be somebody else's"
 
-    play(story)
+    virtually(story())
 
 
 # Observers
@@ -133,12 +133,12 @@ def test_an_observer_sees_who_comes_and_goes_at_once(server: Server) -> None:
         ours, seen = await opened(), await opened()
         async with seen.observe() as states:
             assert await anext(states) == Holding(None, 0)
-            grant = await granted(ours, ADA)
+            grant = await granted(ours, ADA, TTL)
             began = ours.now()
             assert await anext(states) == Holding("ada", 1)
             await ours.release(grant)
             assert await anext(states) == Holding(None, 1)
-            grant = await granted(ours, BEN)
+            grant = await granted(ours, BEN, TTL)
             assert await anext(states) == Holding("ben", 3)
             assert ours.now() - began < 0.1
             assert await anext(states) == Holding(None, 3), "its time is over"
@@ -149,7 +149,7 @@ def test_an_observer_sees_who_comes_and_goes_at_once(server: Server) -> None:
         assert server.watchers == []
         assert asyncio.all_tasks() == {asyncio.current_task()}
 
-    play(story)
+    virtually(story())
 
 
 def test_an_observer_looks_again_when_a_lease_would_end(server: Server) -> None:
@@ -167,7 +167,7 @@ def test_an_observer_looks_again_when_a_lease_would_end(server: Server) -> None:
             assert await following == Holding(None, 1)
             assert ours.now() - renewed == pytest.approx(2.0, abs=0.05)
 
-    play(story)
+    virtually(story())
 
 
 def test_an_observer_begins_anew_when_its_connection_was_cut(server: Server) -> None:
@@ -185,7 +185,7 @@ def test_an_observer_begins_anew_when_its_connection_was_cut(server: Server) -> 
             assert server.count("watch") == 2
             await asyncio.sleep(10.0)
             assert server.count("watch") == 2, "once for each cut"
-            await granted(ours, ADA)
+            await granted(ours, ADA, TTL)
             assert await following == Holding("ada", 1)
             following = asyncio.ensure_future(anext(states))
             await server.cut()
@@ -195,7 +195,7 @@ def test_an_observer_begins_anew_when_its_connection_was_cut(server: Server) -> 
             following.cancel()
             await asyncio.gather(following, return_exceptions=True)
 
-    play(story)
+    virtually(story())
 
 
 def test_an_observer_begins_anew_with_a_bucket_that_was_made_again(server: Server) -> None:
@@ -211,7 +211,7 @@ def test_an_observer_begins_anew_with_a_bucket_that_was_made_again(server: Serve
             assert server.count("watch") == 2, "nothing comes of the old one"
         assert isinstance(await seen.acquire(ADA, TTL), HeldBy)
 
-    play(story)
+    virtually(story())
 
 
 def test_what_a_feed_cannot_see_is_told(server: Server) -> None:
@@ -238,23 +238,23 @@ def test_what_a_feed_cannot_see_is_told(server: Server) -> None:
             async with seen._watch():
                 pass
 
-    play(story)
+    virtually(story())
 
 
 def test_a_lease_is_one_until_its_last_moment(server: Server) -> None:
     async def story() -> None:
         ours, far = await opened(), await opened()
-        grant = await granted(ours, ADA)
+        grant = await granted(ours, ADA, TTL)
         await far.look()
         await asyncio.sleep(TTL - 0.5)
         assert await far.look() == Holding("ada", 1)
         await far.recover(1000)
         assert record(server).holder == "ada"
-        assert (await granted(ours, ADA)).token == grant.token, "also after a recovery"
+        assert (await granted(ours, ADA, TTL)).token == grant.token, "also after a recovery"
         await asyncio.sleep(TTL - 0.5)
-        assert (await granted(ours, ADA)).token == grant.token
+        assert (await granted(ours, ADA, TTL)).token == grant.token
 
-    play(story)
+    virtually(story())
 
 
 def test_tokens_are_lifted_in_the_moment_a_lease_is_over(server: Server) -> None:
@@ -267,7 +267,7 @@ def test_tokens_are_lifted_in_the_moment_a_lease_is_over(server: Server) -> None
         await far.recover(1000)
         assert record(server) == NatsRecord(ttl=4.0, token=1000, base=1000)
 
-    play(story)
+    virtually(story())
 
 
 def test_a_lease_is_over_in_the_moment_its_time_is(server: Server) -> None:
@@ -284,8 +284,8 @@ def test_a_lease_is_over_in_the_moment_its_time_is(server: Server) -> None:
             seen._clock = lambda: at + 4.0 + TTL
             with pytest.raises(NotGranted, match="has run out"):
                 await seen.renew(Grant(ADA, 2, 0.0), TTL)
-            assert (await granted(seen, ADA)).token == 3, "its own, too"
+            assert (await granted(seen, ADA, TTL)).token == 3, "its own, too"
             await seen.release(Grant(ADA, 3, 0.0), to="ben")
             assert await feed.look() == SeenLease(Holding(None, 3), 0.0)
 
-    play(story)
+    virtually(story())

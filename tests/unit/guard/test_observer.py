@@ -11,7 +11,7 @@ import pytest
 from hustings.guard import Holding, Unreachable
 from hustings.guard.base import Cancellations
 from hustings.guard.observer import SHORTEST_S, SeenLease, follow
-from tests.unit.guard.virtual import now, play
+from tests.net.kit.virtual import now, virtually
 
 NET = 5.0
 
@@ -56,7 +56,7 @@ def test_an_observer_looks_at_the_end_of_a_lease_or_after_its_net(
                 await anext(states)
         assert feed.waited == [expected]
 
-    play(story())
+    virtually(story())
 
 
 class Swallows:
@@ -112,7 +112,7 @@ def test_after_a_cancellation_an_observer_does_nothing_more(where: str, breaks: 
         assert feed.calls == before
         assert now() == 0.0, "at once"
 
-    play(story())
+    virtually(story())
 
 
 def test_where_no_task_runs_there_is_nothing_to_heed() -> None:
@@ -126,4 +126,4 @@ def test_where_no_task_runs_there_is_nothing_to_heed() -> None:
         asyncio.get_running_loop().call_soon(outside)
         await done
 
-    play(story())
+    virtually(story())

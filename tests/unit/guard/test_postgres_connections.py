@@ -16,9 +16,11 @@ from hustings.guard.inspection import install
 from hustings.guard.postgres import MIGRATION, PostgresGuard
 from hustings.guard.postgres_schema import VERSION, channel_of
 from hustings.guard.urls import make_guard, parse_url
+from tests.guard.answers import granted
+from tests.net.kit.virtual import now, virtually
 from tests.unit.guard.postgres_model import SHOWN, URL, Database
-from tests.unit.guard.virtual import TTL, granted, now, play
 
+TTL = 10.0
 ADA, BEN, CLEO = Holder("ada", 1), Holder("ben", 1), Holder("cleo", 1)
 
 
@@ -42,7 +44,7 @@ def test_a_schema_of_another_version_is_refused(database: Database) -> None:
         with pytest.raises(BadInput, match=f"{SHOWN} is of version 99, and this is {VERSION}: run"):
             await database.guard().open()
 
-    play(story())
+    virtually(story())
 
 
 def test_all_questions_share_a_connection_and_closing_ends_it(database: Database) -> None:
@@ -50,14 +52,14 @@ def test_all_questions_share_a_connection_and_closing_ends_it(database: Database
         guard = database.guard()
         await guard.close()  # nothing was opened: fine
         async with guard:
-            grant = await granted(guard, ADA)
+            grant = await granted(guard, ADA, TTL)
             await guard.renew(grant, TTL)
             assert len(database.connections) == 1
         assert database.open == 0
-        assert (await granted(guard, ADA)).token == 1
+        assert (await granted(guard, ADA, TTL)).token == 1
         assert (len(database.connections), database.open) == (2, 1)
 
-    play(story())
+    virtually(story())
 
 
 def test_a_connection_that_has_ended_is_replaced(database: Database) -> None:
@@ -65,10 +67,10 @@ def test_a_connection_that_has_ended_is_replaced(database: Database) -> None:
         guard = database.guard()
         await guard.open()
         database.connections[0].lose()
-        await granted(guard, ADA)
+        await granted(guard, ADA, TTL)
         assert (len(database.connections), database.open) == (2, 1)
 
-    play(story())
+    virtually(story())
 
 
 def test_a_conversation_that_broke_off_is_not_gone_on_with(database: Database) -> None:
@@ -95,10 +97,10 @@ def test_a_conversation_that_broke_off_is_not_gone_on_with(database: Database) -
             await task
         assert database.open == 0
         database.after = fine
-        await granted(guard, ADA)
+        await granted(guard, ADA, TTL)
         assert (len(database.connections), database.open) == (3, 1)
 
-    play(story())
+    virtually(story())
 
 
 def test_questions_take_turns(database: Database) -> None:
@@ -117,7 +119,7 @@ def test_questions_take_turns(database: Database) -> None:
         await asyncio.gather(*(guard.recover(number) for number in (1, 2, 3)))
         assert len(database.connections) == 1
 
-    play(story())
+    virtually(story())
 
 
 def test_what_is_a_mistake_at_the_start_may_pass_later(database: Database) -> None:
@@ -129,7 +131,7 @@ def test_what_is_a_mistake_at_the_start_may_pass_later(database: Database) -> No
         with pytest.raises(Unreachable, match=f"{SHOWN} refuses access: wrong"):
             await guard.acquire(ADA, TTL)
 
-    play(story())
+    virtually(story())
 
 
 @pytest.mark.parametrize("ttl", [0.009, 86401.0])
@@ -146,7 +148,7 @@ def test_times_that_no_row_can_keep_are_refused(database: Database, ttl: float) 
 
 def test_an_observer_sees_who_holds_and_the_end_that_nobody_announces(database: Database) -> None:
     async def story() -> None:
-        await granted(database.guard(), ADA)
+        await granted(database.guard(), ADA, TTL)
         seen = []
         async with database.guard().observe() as states:
             async for state in states:
@@ -156,25 +158,25 @@ def test_an_observer_sees_who_holds_and_the_end_that_nobody_announces(database: 
         assert seen == [(0.0, "ada", 1), (TTL, None, 1)]
         assert database.open == 1, "the observer's connection has ended"
 
-    play(story())
+    virtually(story())
 
 
 def test_an_observer_sees_a_short_lease(database: Database) -> None:
     async def story() -> None:
-        await granted(database.guard(), ADA, ttl=0.5)
+        await granted(database.guard(), ADA, 0.5)
         guard = database.guard()
         assert await guard.look() == Holding("ada", 1)
         await asyncio.sleep(0.5)
         assert await guard.look() == Holding(None, 1)
 
-    play(story())
+    virtually(story())
 
 
 def test_an_observer_hears_of_a_change_at_once(database: Database) -> None:
     async def change() -> None:
         ada = database.guard()
         await asyncio.sleep(2.0)
-        grant = await granted(ada, ADA)
+        grant = await granted(ada, ADA, TTL)
         await asyncio.sleep(1.0)
         await ada.release(grant)
 
@@ -190,7 +192,7 @@ def test_an_observer_hears_of_a_change_at_once(database: Database) -> None:
         observer = database.connections[0]
         assert [channel for channel, _ in observer.listeners] == [channel_of("jobs")]
 
-    play(story())
+    virtually(story())
 
 
 async def times(database: Database, guard: Guard, within: float) -> list[float]:
@@ -213,17 +215,17 @@ async def times(database: Database, guard: Guard, within: float) -> list[float]:
 @pytest.mark.parametrize("ttl, looks", [(60.0, 5.0), (9.0, 3.0)])
 def test_an_observer_looks_again_unasked(database: Database, ttl: float, looks: float) -> None:
     async def story() -> None:
-        await granted(database.guard(), ADA, ttl=ttl)
+        await granted(database.guard(), ADA, ttl)
         assert await times(database, database.guard(), looks + 0.5) == [0.0, looks]
 
-    play(story())
+    virtually(story())
 
 
 def test_where_nobody_holds_an_observer_looks_after_its_poll(database: Database) -> None:
     async def story() -> None:
         assert await times(database, database.guard(poll=7.0), 7.5) == [0.0, 7.0]
 
-    play(story())
+    virtually(story())
 
 
 def test_an_observer_that_does_not_listen_only_looks(database: Database) -> None:
@@ -232,7 +234,7 @@ def test_an_observer_that_does_not_listen_only_looks(database: Database) -> None
         assert await times(database, guard, 2.5) == [0.0, 1.0, 2.0]
         assert not database.connections[0].listeners
 
-    play(story())
+    virtually(story())
 
 
 def test_an_observer_whose_connection_ends_looks_at_once_on_another(database: Database) -> None:
@@ -249,7 +251,7 @@ def test_an_observer_whose_connection_ends_looks_at_once_on_another(database: Da
             assert (len(database.connections), database.open) == (2, 1)
         assert database.open == 0
 
-    play(story())
+    virtually(story())
 
 
 def test_an_observer_that_cannot_connect_tries_again(database: Database) -> None:
@@ -267,7 +269,7 @@ def test_an_observer_that_cannot_connect_tries_again(database: Database) -> None
             assert await anext(states) == Holding(None, 0)
         assert tries == pytest.approx([0.0, 0.1, 0.3])
 
-    play(story())
+    virtually(story())
 
 
 @pytest.mark.parametrize("stalls", ["connect", "look"])
@@ -288,7 +290,7 @@ def test_an_observer_that_is_not_answered_connects_again(database: Database, sta
             assert database.open == 1
         assert database.open == 0
 
-    play(story())
+    virtually(story())
 
 
 def test_an_observer_that_is_turned_away_ends(database: Database) -> None:
@@ -297,7 +299,7 @@ def test_an_observer_that_is_turned_away_ends(database: Database) -> None:
         with pytest.raises(BadInput, match="refuses access: not yours"):
             await database.guard().look()
 
-    play(story())
+    virtually(story())
 
 
 # Installing, and addresses
@@ -309,7 +311,7 @@ def test_the_schema_is_installed_on_a_connection_that_ends(database: Database) -
         assert database.executed == [MIGRATION]
         assert (len(database.connections), database.open) == (1, 0)
 
-    play(story())
+    virtually(story())
 
 
 def test_installing_may_wait_for_a_lock_and_not_for_ever(database: Database) -> None:
@@ -333,7 +335,7 @@ def test_installing_may_wait_for_a_lock_and_not_for_ever(database: Database) -> 
         with pytest.raises(BadInput, match="option of postgres"):
             await install(f"{URL}?colour=red")
 
-    play(story())
+    virtually(story())
 
 
 def postgres_guard(url: str, group: str = "jobs") -> PostgresGuard:

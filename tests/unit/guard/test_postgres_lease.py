@@ -9,9 +9,11 @@ import pytest
 
 from hustings.guard import HeldBy, Holder, NotGranted, Unreachable
 from hustings.guard import postgres_wire as module
+from tests.guard.answers import granted, refused
+from tests.net.kit.virtual import virtually
 from tests.unit.guard.postgres_model import Database
-from tests.unit.guard.virtual import TTL, granted, play, refusal
 
+TTL = 10.0
 ADA, BEN, CLEO = Holder("ada", 1), Holder("ben", 1), Holder("cleo", 1)
 
 
@@ -30,41 +32,43 @@ def database(monkeypatch: pytest.MonkeyPatch) -> Database:
 def test_who_comes_first_gets_token_one_and_who_comes_next_waits(database: Database) -> None:
     async def story() -> None:
         ada, ben = database.guard(), database.guard()
-        grant = await granted(ada, ADA)
+        grant = await granted(ada, ADA, TTL)
         assert (grant.holder, grant.token) == (ADA, 1)
         assert grant.deadline == pytest.approx(TTL / ada.slack)
-        assert await refusal(ben, BEN) == HeldBy("ada", 1, TTL)
+        assert await refused(ben, BEN, TTL) == HeldBy("ada", 1, TTL)
         await asyncio.sleep(4.0)
-        assert await refusal(ben, BEN) == HeldBy("ada", 1, 6.0)
-        assert await refusal(ada, Holder("ada", 2)) == HeldBy("ada", 1, 6.0), "another incarnation"
+        assert await refused(ben, BEN, TTL) == HeldBy("ada", 1, 6.0)
+        assert await refused(ada, Holder("ada", 2), TTL) == HeldBy("ada", 1, 6.0), (
+            "another incarnation"
+        )
         await asyncio.sleep(6.0)
-        assert (await granted(ben, BEN)).token == 2
+        assert (await granted(ben, BEN, TTL)).token == 2
         assert database.groups == {"jobs"}
 
-    play(story())
+    virtually(story())
 
 
 def test_a_renewal_is_seen_as_a_new_lease_by_who_waits(database: Database) -> None:
     async def story() -> None:
         ada, ben = database.guard(), database.guard()
-        grant = await granted(ada, ADA)
-        await refusal(ben, BEN)
+        grant = await granted(ada, ADA, TTL)
+        await refused(ben, BEN, TTL)
         await asyncio.sleep(8.0)
         renewed = await ada.renew(grant, TTL)
         assert renewed.token == 1
         assert renewed.deadline == pytest.approx(8.0 + TTL / ada.slack)
         await asyncio.sleep(4.0)
-        assert await refusal(ben, BEN) == HeldBy("ada", 1, TTL)
+        assert await refused(ben, BEN, TTL) == HeldBy("ada", 1, TTL)
 
-    play(story())
+    virtually(story())
 
 
 def test_a_shorter_time_does_not_shorten_what_was_promised(database: Database) -> None:
     async def story() -> None:
         ada = database.guard()
-        grant = await granted(ada, ADA, ttl=60.0)
+        grant = await granted(ada, ADA, 60.0)
         await asyncio.sleep(10.0)
-        assert (await granted(ada, ADA, ttl=5.0)).token == 1
+        assert (await granted(ada, ADA, 5.0)).token == 1
         assert database.row["ttl"] == 50.0
         await asyncio.sleep(20.0)
         await ada.renew(grant, 5.0)
@@ -72,7 +76,7 @@ def test_a_shorter_time_does_not_shorten_what_was_promised(database: Database) -
         await ada.renew(grant, 40.0)
         assert database.row["ttl"] == 40.0
 
-    play(story())
+    virtually(story())
 
 
 def test_promises_count_from_the_question_and_for_others_from_the_answer(
@@ -84,8 +88,8 @@ def test_promises_count_from_the_question_and_for_others_from_the_answer(
     async def story() -> None:
         ada = database.guard()
         database.after = slowly
-        grant = await granted(ada, ADA)  # asked at 0, answered at 1
-        await granted(ada, ADA, ttl=1.5)
+        grant = await granted(ada, ADA, TTL)  # asked at 0, answered at 1
+        await granted(ada, ADA, 1.5)
         assert database.row["ttl"] == 9.0
         grant = await ada.renew(grant, TTL)  # asked at 2, answered at 3
         await asyncio.sleep(9.5)
@@ -94,7 +98,7 @@ def test_promises_count_from_the_question_and_for_others_from_the_answer(
         with pytest.raises(NotGranted, match="has run out"):
             await ada.renew(grant, TTL)
 
-    play(story())
+    virtually(story())
 
 
 @pytest.mark.parametrize("takes", [0.5, 1.0])
@@ -106,14 +110,14 @@ def test_a_lease_that_ends_while_it_is_asked_for_is_asked_for_again(
 
     async def story() -> None:
         ada, ben = database.guard(), database.guard()
-        await granted(ada, ADA)
-        await refusal(ben, BEN)
+        await granted(ada, ADA, TTL)
+        await refused(ben, BEN, TTL)
         await asyncio.sleep(9.5)
         database.before = slowly
-        assert (await granted(ben, BEN)).token == 2
+        assert (await granted(ben, BEN, TTL)).token == 2
         assert database.asked[-2:] == ["acquire", "acquire"]
 
-    play(story())
+    virtually(story())
 
 
 def test_who_asks_in_vain_three_times_is_told_that_nothing_is_left_and_no_less(
@@ -123,25 +127,25 @@ def test_who_asks_in_vain_three_times_is_told_that_nothing_is_left_and_no_less(
         ben = database.guard()
         held = {"granted": False, "holder": "ada", "token": 7, "mark": 99, "ttl": 5.0}
         database.answers = [held]
-        assert await refusal(ben, BEN) == HeldBy("ada", 7, 5.0)
+        assert await refused(ben, BEN, TTL) == HeldBy("ada", 7, 5.0)
         await asyncio.sleep(6.0)
         database.answers, database.asked = [held] * 9, []
-        assert await refusal(ben, BEN) == HeldBy("ada", 7, 0.0)
+        assert await refused(ben, BEN, TTL) == HeldBy("ada", 7, 0.0)
         assert database.asked == ["acquire"] * 3
         assert [words[6] for words in database.arguments[-3:]] == [99] * 3
 
-    play(story())
+    virtually(story())
 
 
 @pytest.mark.parametrize("ttl", [TTL, 0.5])
 def test_while_something_is_left_it_is_asked_for_once(database: Database, ttl: float) -> None:
     async def story() -> None:
-        await granted(database.guard(), ADA, ttl=ttl)
+        await granted(database.guard(), ADA, ttl)
         database.asked.clear()
-        assert (await refusal(database.guard(), BEN)).remaining == ttl
+        assert (await refused(database.guard(), BEN, TTL)).remaining == ttl
         assert database.asked == ["acquire"]
 
-    play(story())
+    virtually(story())
 
 
 # Giving back
@@ -150,31 +154,31 @@ def test_while_something_is_left_it_is_asked_for_once(database: Database, ttl: f
 def test_what_is_given_back_is_to_be_had_at_once(database: Database) -> None:
     async def story() -> None:
         ada, ben = database.guard(), database.guard()
-        grant = await granted(ada, ADA)
+        grant = await granted(ada, ADA, TTL)
         await ada.release(grant)
-        assert (await granted(ben, BEN)).token == 2
+        assert (await granted(ben, BEN, TTL)).token == 2
         await ada.release(grant)  # held no more: nothing happens
         assert database.row["holder"] == "ben"
         database.asked.clear()
-        await refusal(ada, ADA)
+        await refused(ada, ADA, TTL)
         assert database.asked == ["acquire"], "both were answered"
 
-    play(story())
+    virtually(story())
 
 
 def test_an_heir_alone_is_let_in_and_for_a_lease(database: Database) -> None:
     async def story() -> None:
         ada, ben, cleo = database.guard(), database.guard(), database.guard()
-        await ada.release(await granted(ada, ADA), to="cleo")
-        assert await refusal(ben, BEN) == HeldBy("cleo", 0, TTL)
-        grant = await granted(cleo, CLEO)
+        await ada.release(await granted(ada, ADA, TTL), to="cleo")
+        assert await refused(ben, BEN, TTL) == HeldBy("cleo", 0, TTL)
+        grant = await granted(cleo, CLEO, TTL)
         assert grant.token == 2
         await cleo.release(grant, to="dan")
-        await refusal(ben, BEN)
+        await refused(ben, BEN, TTL)
         await asyncio.sleep(TTL)
-        assert (await granted(ben, BEN)).token == 3
+        assert (await granted(ben, BEN, TTL)).token == 3
 
-    play(story())
+    virtually(story())
 
 
 def test_a_release_without_an_answer_is_repeated_before_the_next_question(
@@ -191,7 +195,7 @@ def test_a_release_without_an_answer_is_repeated_before_the_next_question(
 
     async def story() -> None:
         ada = database.guard()
-        grant = await granted(ada, ADA)
+        grant = await granted(ada, ADA, TTL)
         database.before = lost
         with pytest.raises(Unreachable, match="cannot be asked: gone"):
             await ada.release(grant)
@@ -199,12 +203,14 @@ def test_a_release_without_an_answer_is_repeated_before_the_next_question(
             await ada.acquire(ADA, TTL)
         assert database.row["holder"] == "ada"
         database.before = fine
-        assert (await granted(ada, ADA)).token == 2, "not the old one, which may yet be given back"
+        assert (await granted(ada, ADA, TTL)).token == 2, (
+            "not the old one, which may yet be given back"
+        )
         assert seen == ["connect", "release", "acquire"]
-        await granted(ada, ADA)
+        await granted(ada, ADA, TTL)
         assert seen == ["connect", "release", "acquire", "acquire"], "and that once"
 
-    play(story())
+    virtually(story())
 
 
 # Renewing what is held no more
@@ -213,7 +219,7 @@ def test_a_release_without_an_answer_is_repeated_before_the_next_question(
 def test_what_is_held_no_more_is_not_renewed(database: Database) -> None:
     async def story() -> None:
         ada = database.guard()
-        grant = await granted(ada, ADA)
+        grant = await granted(ada, ADA, TTL)
         database.row["token"] = 5
         with pytest.raises(NotGranted, match="ada#1 does not hold token 1 any more"):
             await ada.renew(grant, TTL)
@@ -223,9 +229,9 @@ def test_what_is_held_no_more_is_not_renewed(database: Database) -> None:
         with pytest.raises(NotGranted, match="the lease of ada#1 has run out"):
             await ada.renew(grant, TTL)
         assert database.asked == [], "it has seen the end itself"
-        assert (await granted(ada, ADA)).token == 2
+        assert (await granted(ada, ADA, TTL)).token == 2
 
-    play(story())
+    virtually(story())
 
 
 # An engine's memory
@@ -236,12 +242,12 @@ def test_a_row_that_is_behind_is_lifted_when_the_forgotten_must_have_ended(
 ) -> None:
     async def story() -> None:
         ben = database.guard()
-        assert await refusal(ben, BEN, known=40) == HeldBy("", 0, TTL)
+        assert await refused(ben, BEN, TTL, 40) == HeldBy("", 0, TTL)
         assert database.row["holder"] is None
         await asyncio.sleep(TTL)
-        assert (await granted(ben, BEN, known=40)).token == 41
+        assert (await granted(ben, BEN, TTL, 40)).token == 41
 
-    play(story())
+    virtually(story())
 
 
 def test_an_operator_lifts_tokens_once_and_for_all(database: Database) -> None:
@@ -249,9 +255,9 @@ def test_an_operator_lifts_tokens_once_and_for_all(database: Database) -> None:
         guard = database.guard()
         await guard.recover(100)
         await guard.recover(50)
-        assert (await granted(guard, ADA)).token == 101
+        assert (await granted(guard, ADA, TTL)).token == 101
 
-    play(story())
+    virtually(story())
 
 
 def test_an_engine_has_one_name_until_it_gets_another(database: Database) -> None:
@@ -264,4 +270,4 @@ def test_an_engine_has_one_name_until_it_gets_another(database: Database) -> Non
         await other._name_again()
         assert await one.identity() == "another"
 
-    play(story())
+    virtually(story())

@@ -17,8 +17,8 @@ from hustings.core.errors import BadInput
 from hustings.guard import Unreachable, parse_url
 from hustings.guard import postgres_wire as module
 from hustings.guard.postgres_wire import PostgresAddress, PostgresWire, text, understood
+from tests.net.kit.virtual import now, virtually
 from tests.unit.guard.postgres_model import SHOWN, URL, Connection, Database
-from tests.unit.guard.virtual import now, play
 
 
 @contextmanager
@@ -55,7 +55,7 @@ def dialled(monkeypatch: pytest.MonkeyPatch) -> Dialled:
 
 
 def dial(url: str) -> PostgresWire:
-    return play(PostgresAddress(parse_url(url)).dial())
+    return virtually(PostgresAddress(parse_url(url)).dial())
 
 
 def test_an_address_becomes_what_the_client_takes(dialled: Dialled) -> None:
@@ -200,7 +200,7 @@ def test_an_answer_in_pieces_is_one_value() -> None:
         wire = PostgresWire(await database.connect())
         assert await wire.ask("hustings.guard_look(1)") == {"holder": 'ä"\n', "token": 7}
 
-    play(story())
+    virtually(story())
 
 
 def test_a_listener_is_called_for_news_and_at_the_end() -> None:
@@ -216,7 +216,7 @@ def test_a_listener_is_called_for_news_and_at_the_end() -> None:
         assert len(calls) == 2
         assert wire.ended
 
-    play(story())
+    virtually(story())
 
 
 def test_a_connection_ends_at_once() -> None:
@@ -226,7 +226,7 @@ def test_a_connection_ends_at_once() -> None:
         wire.end()
         assert wire.ended is True
 
-    play(story())
+    virtually(story())
 
 
 @pytest.mark.parametrize("value", ["", "ada", "'); DROP TABLE x; --", "ä\\\n"])
@@ -274,7 +274,7 @@ def test_what_waiting_does_not_cure(error: Exception, sentence: str) -> None:
             async with understood(SHOWN, 2.0):
                 raise error
 
-    play(story())
+    virtually(story())
 
 
 @pytest.mark.parametrize(
@@ -296,7 +296,7 @@ def test_what_may_pass(error: Exception, sentence: str) -> None:
             async with understood(SHOWN, 2.0):
                 raise error
 
-    play(story())
+    virtually(story())
 
 
 def test_a_question_takes_no_longer_than_its_time() -> None:
@@ -306,7 +306,7 @@ def test_a_question_takes_no_longer_than_its_time() -> None:
                 await asyncio.sleep(0.26)
         assert now() == 0.25
 
-    play(story())
+    virtually(story())
 
 
 @pytest.mark.parametrize("kind", [KeyError, AssertionError])
@@ -316,4 +316,4 @@ def test_an_error_of_our_own_is_nobodys_outage(kind: type[Exception]) -> None:
             raise kind
 
     with pytest.raises(kind):
-        play(story())
+        virtually(story())

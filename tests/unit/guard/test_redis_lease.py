@@ -6,14 +6,16 @@ import asyncio
 from types import SimpleNamespace
 
 import pytest
-from redis import exceptions as refused
+from redis import exceptions
 
 from hustings.guard import HeldBy, Holder, NotGranted, Unreachable
 from hustings.guard import redis as module
 from hustings.guard.redis import RedisGuard
+from tests.guard.answers import granted, refused
+from tests.net.kit.virtual import now, virtually
 from tests.unit.guard.redis_model import Server
-from tests.unit.guard.virtual import TTL, granted, now, play, refusal
 
+TTL = 10.0
 ADA, BEN, CLEO = Holder("ada", 1), Holder("ben", 1), Holder("cleo", 1)
 
 
@@ -35,51 +37,51 @@ def test_who_comes_first_gets_token_one_and_who_comes_next_waits() -> None:
     async def story() -> None:
         server = Server()
         ada, ben = keeping(server), keeping(server)
-        grant = await granted(ada, ADA)
+        grant = await granted(ada, ADA, TTL)
         assert (grant.holder, grant.token) == (ADA, 1)
         assert grant.deadline == pytest.approx(TTL / ada.slack)
-        assert await refusal(ben, BEN) == HeldBy("ada", 1, TTL)
+        assert await refused(ben, BEN, TTL) == HeldBy("ada", 1, TTL)
         await asyncio.sleep(4.0)
-        assert await refusal(ben, BEN) == HeldBy("ada", 1, 6.0)
+        assert await refused(ben, BEN, TTL) == HeldBy("ada", 1, 6.0)
         await asyncio.sleep(6.0)
-        assert (await granted(ben, BEN)).token == 2
+        assert (await granted(ben, BEN, TTL)).token == 2
         assert server.keys == {"hustings:{jobs}:guard"}
 
-    play(story())
+    virtually(story())
 
 
 def test_another_incarnation_of_the_same_member_is_another_holder() -> None:
     async def story() -> None:
         server = Server()
-        await granted(keeping(server), ADA)
-        assert await refusal(keeping(server), Holder("ada", 2)) == HeldBy("ada", 1, TTL)
+        await granted(keeping(server), ADA, TTL)
+        assert await refused(keeping(server), Holder("ada", 2), TTL) == HeldBy("ada", 1, TTL)
 
-    play(story())
+    virtually(story())
 
 
 def test_a_renewal_is_seen_as_a_new_lease_by_who_waits() -> None:
     async def story() -> None:
         server = Server()
         ada, ben = keeping(server), keeping(server)
-        grant = await granted(ada, ADA)
-        assert (await refusal(ben, BEN)).remaining == TTL
+        grant = await granted(ada, ADA, TTL)
+        assert (await refused(ben, BEN, TTL)).remaining == TTL
         await asyncio.sleep(8.0)
         renewed = await ada.renew(grant, TTL)
         assert renewed.token == 1
         assert renewed.deadline == pytest.approx(8.0 + TTL / ada.slack)
         await asyncio.sleep(4.0)
-        assert await refusal(ben, BEN) == HeldBy("ada", 1, TTL)
+        assert await refused(ben, BEN, TTL) == HeldBy("ada", 1, TTL)
 
-    play(story())
+    virtually(story())
 
 
 def test_who_holds_keeps_its_token_and_a_shorter_time_does_not_shorten_what_was_promised() -> None:
     async def story() -> None:
         server = Server()
         ada = keeping(server)
-        grant = await granted(ada, ADA, ttl=60.0)
+        grant = await granted(ada, ADA, 60.0)
         await asyncio.sleep(10.0)
-        assert (await granted(ada, ADA, ttl=5.0)).token == 1
+        assert (await granted(ada, ADA, 5.0)).token == 1
         assert server.hash["ttl"] == "50000000"
         await asyncio.sleep(20.0)
         await ada.renew(grant, 5.0)
@@ -87,7 +89,7 @@ def test_who_holds_keeps_its_token_and_a_shorter_time_does_not_shorten_what_was_
         await ada.renew(grant, 40.0)
         assert server.hash["ttl"] == "40000000"
 
-    play(story())
+    virtually(story())
 
 
 def test_a_promise_counts_from_the_question() -> None:
@@ -99,12 +101,12 @@ def test_a_promise_counts_from_the_question() -> None:
             await asyncio.sleep(1.0)
 
         server.after = slowly
-        await granted(ada, ADA)
-        await granted(ada, ADA, ttl=1.5)
+        await granted(ada, ADA, TTL)
+        await granted(ada, ADA, 1.5)
         assert server.hash["ttl"] == "9000000"
         assert server.words[-1][6] != "", "it says which mark was its own"
 
-    play(story())
+    virtually(story())
 
 
 def test_a_renewal_counts_from_its_question_and_for_others_from_its_answer() -> None:
@@ -115,7 +117,7 @@ def test_a_renewal_counts_from_its_question_and_for_others_from_its_answer() -> 
         async def slowly(what: str) -> None:
             await asyncio.sleep(1.0)
 
-        grant = await granted(ada, ADA)
+        grant = await granted(ada, ADA, TTL)
         server.after = slowly
         grant = await ada.renew(grant, TTL)  # asked at 0, answered at 1
         await asyncio.sleep(9.0)  # 10: the lease may be over for who counts from the question
@@ -125,16 +127,16 @@ def test_a_renewal_counts_from_its_question_and_for_others_from_its_answer() -> 
         with pytest.raises(NotGranted, match="has run out"):
             await ada.renew(grant, TTL)
 
-    play(story())
+    virtually(story())
 
 
 def test_a_part_of_a_microsecond_is_a_whole_one() -> None:
     async def story() -> None:
         server = Server()
-        await granted(keeping(server), ADA, ttl=0.0312500001)
+        await granted(keeping(server), ADA, 0.0312500001)
         assert server.hash["ttl"] == "31251"
 
-    play(story())
+    virtually(story())
 
 
 @pytest.mark.parametrize("takes", [0.5, 1.0])
@@ -142,18 +144,18 @@ def test_a_lease_that_ends_while_it_is_asked_for_is_asked_for_again(takes: float
     async def story() -> None:
         server = Server()
         ada, ben = keeping(server), keeping(server)
-        await granted(ada, ADA)
-        await refusal(ben, BEN)
+        await granted(ada, ADA, TTL)
+        await refused(ben, BEN, TTL)
         await asyncio.sleep(9.5)
 
         async def slowly(what: str) -> None:
             await asyncio.sleep(takes)
 
         server.before = slowly
-        assert (await granted(ben, BEN)).token == 2
+        assert (await granted(ben, BEN, TTL)).token == 2
         assert server.asked[-2:] == ["acquire", "acquire"]
 
-    play(story())
+    virtually(story())
 
 
 def test_who_asks_in_vain_three_times_is_told_that_nothing_is_left_and_no_less() -> None:
@@ -162,26 +164,26 @@ def test_who_asks_in_vain_three_times_is_told_that_nothing_is_left_and_no_less()
         ben = keeping(server)
         held = [0, "7", "ada", "99", "5000000"]
         server.answers = [held]
-        assert await refusal(ben, BEN) == HeldBy("ada", 7, 5.0)
+        assert await refused(ben, BEN, TTL) == HeldBy("ada", 7, 5.0)
         await asyncio.sleep(6.0)
         server.answers, server.asked = [held] * 9, []
-        assert await refusal(ben, BEN) == HeldBy("ada", 7, 0.0)
+        assert await refused(ben, BEN, TTL) == HeldBy("ada", 7, 0.0)
         assert server.asked == ["acquire"] * 3
         assert [words[5] for words in server.words[-3:]] == ["99"] * 3
 
-    play(story())
+    virtually(story())
 
 
 @pytest.mark.parametrize("ttl", [TTL, 0.5])
 def test_while_something_is_left_it_is_asked_for_once(ttl: float) -> None:
     async def story() -> None:
         server = Server()
-        await granted(keeping(server), ADA, ttl=ttl)
+        await granted(keeping(server), ADA, ttl)
         server.asked.clear()
-        assert (await refusal(keeping(server), BEN)).remaining == ttl
+        assert (await refused(keeping(server), BEN, TTL)).remaining == ttl
         assert server.asked == ["acquire"]
 
-    play(story())
+    virtually(story())
 
 
 # Giving back
@@ -191,51 +193,51 @@ def test_what_is_given_back_is_to_be_had_at_once() -> None:
     async def story() -> None:
         server = Server()
         ada, ben = keeping(server), keeping(server)
-        grant = await granted(ada, ADA)
+        grant = await granted(ada, ADA, TTL)
         await ada.release(grant)
         assert "next" not in server.hash
-        assert (await granted(ben, BEN)).token == 2
+        assert (await granted(ben, BEN, TTL)).token == 2
         await ada.release(grant)  # held no more: nothing happens
-        assert await refusal(ada, ADA) == HeldBy("ben", 2, TTL)
+        assert await refused(ada, ADA, TTL) == HeldBy("ben", 2, TTL)
         assert server.hash["holder"] == "ben"
 
-    play(story())
+    virtually(story())
 
 
 def test_an_heir_alone_is_let_in_for_a_lease() -> None:
     async def story() -> None:
         server = Server()
         ada, ben, cleo = keeping(server), keeping(server), keeping(server)
-        await ada.release(await granted(ada, ADA), to="cleo")
-        assert await refusal(ben, BEN) == HeldBy("cleo", 0, TTL)
+        await ada.release(await granted(ada, ADA, TTL), to="cleo")
+        assert await refused(ben, BEN, TTL) == HeldBy("cleo", 0, TTL)
         await asyncio.sleep(9.0)
-        assert await refusal(ben, BEN) == HeldBy("cleo", 0, 1.0)
-        assert (await granted(cleo, CLEO)).token == 2
+        assert await refused(ben, BEN, TTL) == HeldBy("cleo", 0, 1.0)
+        assert (await granted(cleo, CLEO, TTL)).token == 2
 
-    play(story())
+    virtually(story())
 
 
 def test_an_heir_that_does_not_come_is_waited_for_no_longer_than_a_lease() -> None:
     async def story() -> None:
         server = Server()
         ada, ben = keeping(server), keeping(server)
-        await ada.release(await granted(ada, ADA), to="cleo")
-        await refusal(ben, BEN)
+        await ada.release(await granted(ada, ADA, TTL), to="cleo")
+        await refused(ben, BEN, TTL)
         await asyncio.sleep(TTL)
-        assert (await granted(ben, BEN)).token == 2
+        assert (await granted(ben, BEN, TTL)).token == 2
 
-    play(story())
+    virtually(story())
 
 
 def test_a_release_without_an_answer_is_repeated_before_the_next_question() -> None:
     async def story() -> None:
         server = Server()
         ada = keeping(server)
-        grant = await granted(ada, ADA)
+        grant = await granted(ada, ADA, TTL)
 
         async def lost(what: str) -> None:
             if what == "release":
-                raise refused.ConnectionError("gone")
+                raise exceptions.ConnectionError("gone")
 
         server.before = lost
         with pytest.raises(Unreachable, match="cannot be reached: gone"):
@@ -244,12 +246,14 @@ def test_a_release_without_an_answer_is_repeated_before_the_next_question() -> N
         with pytest.raises(Unreachable):
             await ada.acquire(ADA, TTL)
         server.before = settled = Recorder()
-        assert (await granted(ada, ADA)).token == 2, "not the old one, which may yet be given back"
+        assert (await granted(ada, ADA, TTL)).token == 2, (
+            "not the old one, which may yet be given back"
+        )
         assert settled.seen == ["release", "acquire"]
-        assert (await granted(ada, ADA)).token == 2
+        assert (await granted(ada, ADA, TTL)).token == 2
         assert settled.seen == ["release", "acquire", "acquire"], "and that once"
 
-    play(story())
+    virtually(story())
 
 
 class Recorder:
@@ -266,12 +270,12 @@ def test_a_release_that_was_answered_is_not_repeated() -> None:
     async def story() -> None:
         server = Server()
         ada = keeping(server)
-        await ada.release(await granted(ada, ADA))
+        await ada.release(await granted(ada, ADA, TTL))
         server.asked.clear()
-        await granted(ada, ADA)
+        await granted(ada, ADA, TTL)
         assert server.asked == ["acquire"]
 
-    play(story())
+    virtually(story())
 
 
 # Renewing what is held no more
@@ -281,7 +285,7 @@ def test_what_somebody_else_has_taken_is_not_renewed() -> None:
     async def story() -> None:
         server = Server()
         ada, ben = keeping(server), keeping(server)
-        grant = await granted(ada, ADA)
+        grant = await granted(ada, ADA, TTL)
         server.hash["token"] = "5"
         with pytest.raises(NotGranted, match="ada#1 does not hold token 1 any more"):
             await ada.renew(grant, TTL)
@@ -289,19 +293,19 @@ def test_what_somebody_else_has_taken_is_not_renewed() -> None:
         await ada.renew(grant, TTL)
         await ben.acquire(BEN, TTL)
 
-    play(story())
+    virtually(story())
 
 
 def test_who_has_seen_the_end_of_its_own_lease_does_not_ask_to_renew_it() -> None:
     async def story() -> None:
         server = Server()
         ada = keeping(server)
-        grant = await granted(ada, ADA)
+        grant = await granted(ada, ADA, TTL)
         await asyncio.sleep(TTL)
         server.asked.clear()
         with pytest.raises(NotGranted, match="the lease of ada#1 has run out"):
             await ada.renew(grant, TTL)
         assert server.asked == []
-        assert (await granted(ada, ADA)).token == 2, "it stands in line as all others"
+        assert (await granted(ada, ADA, TTL)).token == 2, "it stands in line as all others"
 
-    play(story())
+    virtually(story())

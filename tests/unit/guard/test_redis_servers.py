@@ -7,15 +7,17 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from redis import exceptions as refused
+from redis import exceptions
 
 from hustings.core.errors import BadInput
 from hustings.guard import HeldBy, Holder, Holding, Unreachable
 from hustings.guard import redis as module
 from hustings.guard.redis import RedisGuard
+from tests.guard.answers import granted, refused
+from tests.net.kit.virtual import now, virtually
 from tests.unit.guard.redis_model import Server
-from tests.unit.guard.virtual import TTL, granted, now, play, refusal
 
+TTL = 10.0
 ADA, BEN, CLEO = Holder("ada", 1), Holder("ben", 1), Holder("cleo", 1)
 
 
@@ -37,12 +39,12 @@ def test_a_server_that_is_behind_says_so_and_is_lifted_when_the_forgotten_must_h
     async def story() -> None:
         server = Server()
         ben = keeping(server)
-        assert await refusal(ben, BEN, known=40) == HeldBy("", 0, TTL)
+        assert await refused(ben, BEN, TTL, 40) == HeldBy("", 0, TTL)
         assert "token" not in server.hash
         await asyncio.sleep(TTL)
-        assert (await granted(ben, BEN, known=40)).token == 41
+        assert (await granted(ben, BEN, TTL, 40)).token == 41
 
-    play(story())
+    virtually(story())
 
 
 def test_an_operator_lifts_tokens_once_and_for_all() -> None:
@@ -51,9 +53,9 @@ def test_an_operator_lifts_tokens_once_and_for_all() -> None:
         guard = keeping(server)
         await guard.recover(100)
         await guard.recover(50)
-        assert (await granted(guard, ADA)).token == 101
+        assert (await granted(guard, ADA, TTL)).token == 101
 
-    play(story())
+    virtually(story())
 
 
 def test_an_engine_has_one_name_until_it_gets_another() -> None:
@@ -68,7 +70,7 @@ def test_an_engine_has_one_name_until_it_gets_another() -> None:
         await other._name_again()
         assert await one.identity() == "another"
 
-    play(story())
+    virtually(story())
 
 
 # Servers that may lose writes
@@ -80,19 +82,19 @@ def test_on_a_server_just_met_the_first_holder_waits_for_a_lease() -> None:
         guard = server.guard()
         await guard.open()
         await asyncio.sleep(3.0)
-        assert await refusal(guard, ADA) == HeldBy("", 0, 7.0)
+        assert await refused(guard, ADA, TTL) == HeldBy("", 0, 7.0)
         await asyncio.sleep(7.0)
-        assert (await granted(guard, ADA)).token == 1
+        assert (await granted(guard, ADA, TTL)).token == 1
 
-    play(story())
+    virtually(story())
 
 
 def test_a_short_lease_is_waited_for_as_long_as_it_is() -> None:
     async def story() -> None:
         guard = Server().guard()
-        assert (await refusal(guard, ADA, ttl=0.5)).remaining == 0.5
+        assert (await refused(guard, ADA, 0.5)).remaining == 0.5
 
-    play(story())
+    virtually(story())
 
 
 def test_who_did_not_open_it_knows_a_server_since_its_first_answer() -> None:
@@ -100,73 +102,73 @@ def test_who_did_not_open_it_knows_a_server_since_its_first_answer() -> None:
         server = Server()
         guard = server.guard()
         await asyncio.sleep(3.0)
-        assert (await refusal(guard, ADA)).remaining == TTL
+        assert (await refused(guard, ADA, TTL)).remaining == TTL
         await asyncio.sleep(4.0)
-        assert (await refusal(guard, ADA)).remaining == 6.0
+        assert (await refused(guard, ADA, TTL)).remaining == 6.0
 
-    play(story())
+    virtually(story())
 
 
 def test_who_is_told_that_a_server_is_behind_knows_it_since_then() -> None:
     async def story() -> None:
         guard = Server().guard()
-        assert (await refusal(guard, ADA, known=7)).remaining == TTL
+        assert (await refused(guard, ADA, TTL, 7)).remaining == TTL
         await asyncio.sleep(TTL)
-        assert (await granted(guard, ADA, known=7)).token == 8
+        assert (await granted(guard, ADA, TTL, 7)).token == 8
 
-    play(story())
+    virtually(story())
 
 
 def test_where_nothing_tells_runs_apart_nobody_waits() -> None:
     async def story() -> None:
         guard = Server(run="").guard()
         await guard.open()
-        assert (await granted(guard, ADA)).token == 1
+        assert (await granted(guard, ADA, TTL)).token == 1
         assert module._RUNS == {}, "there is nothing to remember"
 
-    play(story())
+    virtually(story())
 
 
 def test_an_observer_has_heard_of_the_leases_that_it_saw() -> None:
     async def story() -> None:
         server = Server(run="")
         ada, ben = server.guard(), server.guard()
-        await granted(ada, ADA, ttl=60.0)
+        await granted(ada, ADA, 60.0)
         await ben.look()
         server.run = "new"
         server.hash.clear()
-        assert await refusal(ben, BEN, ttl=5.0) == HeldBy("", 0, 60.0)
+        assert await refused(ben, BEN, 5.0) == HeldBy("", 0, 60.0)
 
-    play(story())
+    virtually(story())
 
 
 def test_after_a_restart_a_newcomer_waits_for_the_longest_lease_it_has_heard_of() -> None:
     async def story() -> None:
         server = Server(run="")
         ada, ben = server.guard(), server.guard()
-        await granted(ada, ADA, ttl=60.0)
-        assert (await refusal(ben, BEN)).remaining == 60.0
+        await granted(ada, ADA, 60.0)
+        assert (await refused(ben, BEN, TTL)).remaining == 60.0
         server.run = "new"
         server.hash.clear()
-        assert await refusal(ben, BEN, ttl=5.0) == HeldBy("", 0, 60.0)
+        assert await refused(ben, BEN, 5.0) == HeldBy("", 0, 60.0)
         await asyncio.sleep(59.0)
-        assert (await refusal(ben, BEN, ttl=5.0)).remaining == 1.0
+        assert (await refused(ben, BEN, 5.0)).remaining == 1.0
         await asyncio.sleep(1.0)
-        assert (await granted(ben, BEN, ttl=5.0)).token == 1
+        assert (await granted(ben, BEN, 5.0)).token == 1
 
-    play(story())
+    virtually(story())
 
 
 def test_a_leader_in_its_time_goes_on_at_once_on_a_server_that_has_forgotten_it() -> None:
     async def story() -> None:
         server = Server(run="")
         ada = server.guard()
-        assert (await granted(ada, ADA)).token == 1
+        assert (await granted(ada, ADA, TTL)).token == 1
         server.run = "new"
         server.hash.clear()
-        assert (await granted(ada, ADA, known=1)).token == 2
+        assert (await granted(ada, ADA, TTL, 1)).token == 2
 
-    play(story())
+    virtually(story())
 
 
 def test_who_has_waited_elsewhere_waits_for_the_run_that_it_has_just_met() -> None:
@@ -175,25 +177,25 @@ def test_who_has_waited_elsewhere_waits_for_the_run_that_it_has_just_met() -> No
     async def story() -> None:
         server = Server()
         ben = server.guard()
-        assert (await refusal(ben, BEN, known=7)).remaining == TTL
+        assert (await refused(ben, BEN, TTL, 7)).remaining == TTL
         await asyncio.sleep(TTL)
         server.restart(forgets=True)
-        assert await refusal(ben, BEN, known=7) == HeldBy("", 0, TTL)
+        assert await refused(ben, BEN, TTL, 7) == HeldBy("", 0, TTL)
 
-    play(story())
+    virtually(story())
 
 
 def test_after_a_restart_who_holds_may_renew_and_nobody_is_let_in_for_a_lease() -> None:
     async def story() -> None:
         server = Server(run="")
         ada, ben = server.guard(), server.guard()
-        grant = await granted(ada, ADA)
+        grant = await granted(ada, ADA, TTL)
         server.run = "new"
-        assert (await refusal(ben, BEN)) == HeldBy("", 0, TTL)
-        assert (await refusal(ada, ADA, known=1)) == HeldBy("", 0, TTL), "not even by asking anew"
+        assert (await refused(ben, BEN, TTL)) == HeldBy("", 0, TTL)
+        assert (await refused(ada, ADA, TTL, 1)) == HeldBy("", 0, TTL), "not even by asking anew"
         assert (await ada.renew(grant, TTL)).token == 1
 
-    play(story())
+    virtually(story())
 
 
 def test_a_process_remembers_so_many_servers_and_forgets_the_oldest() -> None:
@@ -207,7 +209,7 @@ def test_a_process_remembers_so_many_servers_and_forgets_the_oldest() -> None:
         assert module._known_for("run0") == 0.0, "forgotten: it counts anew"
         assert len(module._RUNS) == 64
 
-    play(story())
+    virtually(story())
 
 
 # Opening
@@ -220,7 +222,7 @@ def test_opening_asks_what_a_member_will_ask() -> None:
             assert server.asked == ["look", "publish", "run"]
             assert server.published == [("hustings:{jobs}:guard", "")]
 
-    play(story())
+    virtually(story())
 
 
 def test_closing_lets_go_of_the_client() -> None:
@@ -230,7 +232,7 @@ def test_closing_lets_go_of_the_client() -> None:
         client: Any = guard._wire._client
         assert client.closed == 1
 
-    play(story())
+    virtually(story())
 
 
 SAFE = {"appendonly": "yes", "appendfsync": "always", "maxmemory-policy": "noeviction"}
@@ -264,31 +266,31 @@ def test_a_server_must_keep_what_persistence_always_says(
             await guard.open()
         await server.guard().open()  # who does not say so is not asked to
 
-    play(story())
+    virtually(story())
 
 
 def test_where_settings_may_not_be_read_they_are_believed() -> None:
     async def story() -> None:
         server = Server()
-        server.forbidden = refused.NoPermissionError("no CONFIG for you")
+        server.forbidden = exceptions.NoPermissionError("no CONFIG for you")
         await keeping(server).open()
 
-    play(story())
+    virtually(story())
 
 
 def test_what_is_a_mistake_at_the_start_may_pass_later() -> None:
     async def story() -> None:
         server = Server()
         guard = keeping(server)
-        grant = await granted(guard, ADA)
-        server.fails = refused.AuthenticationError("wrong password")
+        grant = await granted(guard, ADA, TTL)
+        server.fails = exceptions.AuthenticationError("wrong password")
         with pytest.raises(BadInput, match="redis://cache:7000 refuses access: wrong password"):
             await guard.open()
         for ask in (guard.renew(grant, TTL), guard.acquire(ADA, TTL), guard.recover(5)):
             with pytest.raises(Unreachable, match="refuses access: wrong password"):
                 await ask
 
-    play(story())
+    virtually(story())
 
 
 @pytest.mark.parametrize("ttl", [0.009, 86401.0])
@@ -300,7 +302,7 @@ def test_times_that_no_server_can_keep_are_refused(ttl: float) -> None:
         with pytest.raises(BadInput, match="positive time"):
             guard.check_ttl(float("nan"))
 
-    play(story())
+    virtually(story())
 
 
 # Observers
@@ -310,7 +312,7 @@ def test_an_observer_sees_who_holds_and_the_end_that_nobody_announces() -> None:
     async def story() -> None:
         server = Server()
         ada = keeping(server)
-        await granted(ada, ADA)
+        await granted(ada, ADA, TTL)
         seen = []
         async with keeping(server).observe() as states:
             async for state in states:
@@ -320,19 +322,19 @@ def test_an_observer_sees_who_holds_and_the_end_that_nobody_announces() -> None:
         assert seen == [(0.0, "ada", 1), (TTL, None, 1)]
         assert not server.listeners, "it has hung up"
 
-    play(story())
+    virtually(story())
 
 
 def test_an_observer_sees_a_short_lease() -> None:
     async def story() -> None:
         server = Server()
-        await granted(keeping(server), ADA, ttl=0.5)
+        await granted(keeping(server), ADA, 0.5)
         guard = keeping(server)
         assert await guard.look() == Holding("ada", 1)
         await asyncio.sleep(0.5)
         assert await guard.look() == Holding(None, 1)
 
-    play(story())
+    virtually(story())
 
 
 def test_an_observer_hears_of_a_change_at_once() -> None:
@@ -342,7 +344,7 @@ def test_an_observer_hears_of_a_change_at_once() -> None:
 
         async def change() -> None:
             await asyncio.sleep(2.0)
-            grant = await granted(ada, ADA)
+            grant = await granted(ada, ADA, TTL)
             await asyncio.sleep(1.0)
             await ada.release(grant)
 
@@ -355,7 +357,7 @@ def test_an_observer_hears_of_a_change_at_once() -> None:
                     break
         assert seen == [(0.0, None, 0), (2.0, "ada", 1), (3.0, None, 1)]
 
-    play(story())
+    virtually(story())
 
 
 @pytest.mark.parametrize("ttl, poll, looks", [(60.0, 5.0, 5.0), (9.0, 5.0, 3.0)])
@@ -365,7 +367,7 @@ def test_an_observer_looks_again_unasked(ttl: float, poll: float, looks: float) 
     async def story() -> None:
         server = Server()
         ada = keeping(server)
-        await granted(ada, ADA, ttl=ttl)
+        await granted(ada, ADA, ttl)
         at: list[float] = []
 
         async def note(what: str) -> None:
@@ -380,7 +382,7 @@ def test_an_observer_looks_again_unasked(ttl: float, poll: float, looks: float) 
                     await anext(states)
         assert at == [0.0, looks]
 
-    play(story())
+    virtually(story())
 
 
 def test_where_nobody_holds_an_observer_looks_after_its_poll() -> None:
@@ -399,4 +401,4 @@ def test_where_nobody_holds_an_observer_looks_after_its_poll() -> None:
                     await anext(states)
         assert at == [0.0, 7.0]
 
-    play(story())
+    virtually(story())

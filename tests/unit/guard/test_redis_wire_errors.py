@@ -19,8 +19,8 @@ from hustings.guard import redis as guards
 from hustings.guard import redis_wire as module
 from hustings.guard.redis import RedisGuard
 from hustings.guard.redis_wire import Ear, RedisWire
+from tests.net.kit.virtual import now, virtually
 from tests.unit.guard.redis_model import Client, PubSub, Server
-from tests.unit.guard.virtual import now, play
 
 URL = "redis://cache:7000"
 
@@ -174,7 +174,7 @@ def test_what_waiting_does_not_cure(error: Exception, sentence: str) -> None:
             async with wire_to(Server()).understood():
                 raise error
 
-    play(story())
+    virtually(story())
 
 
 @pytest.mark.parametrize("error, sentence", MAY_PASS, ids=lambda each: str(each)[:20])
@@ -184,7 +184,7 @@ def test_what_may_pass(error: Exception, sentence: str) -> None:
             async with wire_to(Server()).understood():
                 raise error
 
-    play(story())
+    virtually(story())
 
 
 def test_no_tls_is_a_mistake() -> None:
@@ -193,7 +193,7 @@ def test_no_tls_is_a_mistake() -> None:
             async with wire_to(Server(), "rediss://cache:7000").understood():
                 raise secretly("WRONG_VERSION_NUMBER")
 
-    play(story())
+    virtually(story())
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_a_question_takes_no_longer_than_its_time(url: str, sentence: str) -> No
         async with wire.understood():
             await asyncio.sleep(0.24)
 
-    play(story())
+    virtually(story())
 
 
 def test_settings_are_texts_or_not_to_be_known() -> None:
@@ -229,7 +229,7 @@ def test_settings_are_texts_or_not_to_be_known() -> None:
         server.forbidden = refused.ResponseError("unknown command CONFIG")
         assert await wire.setting("maxmemory") is None
 
-    play(story())
+    virtually(story())
 
 
 # Subscriptions
@@ -245,7 +245,7 @@ def test_a_subscription_begins_with_the_servers_consent_and_ends_with_its_block(
             assert hearing.closed == 0
         assert hearing.closed == 1
 
-    play(story())
+    virtually(story())
 
 
 def test_a_subscription_that_fails_is_closed_and_explained() -> None:
@@ -260,7 +260,7 @@ def test_a_subscription_that_fails_is_closed_and_explained() -> None:
                 entered.append(broken)
         assert (entered, broken.closed) == ([], 1)
 
-    play(story())
+    virtually(story())
 
 
 def ear_on(hearing: PubSub) -> Ear:
@@ -275,7 +275,7 @@ def test_who_hears_something_waits_no_longer() -> None:
         assert now() == 1.0
         assert hearing.calls == [("hear", 60.0)], "nothing more is asked"
 
-    play(story())
+    virtually(story())
 
 
 def test_who_hears_nothing_asks_whether_anybody_is_there() -> None:
@@ -286,7 +286,7 @@ def test_who_hears_nothing_asks_whether_anybody_is_there() -> None:
         assert hearing.calls == [("hear", 60.0), ("ping", None), ("hear", None)]
         assert hearing.heard.empty(), "the answer is not taken for news later"
 
-    play(story())
+    virtually(story())
 
 
 def test_an_answer_to_that_may_take_the_time_of_a_question_and_no_longer() -> None:
@@ -302,7 +302,7 @@ def test_an_answer_to_that_may_take_the_time_of_a_question_and_no_longer() -> No
             await ear_on(dead).wait(10.0)
         assert now() == pytest.approx(61.9 + 12.0)
 
-    play(story())
+    virtually(story())
 
 
 class Early(PubSub):
@@ -324,7 +324,7 @@ def test_the_time_of_that_question_counts_from_when_it_is_asked() -> None:
             await ear_on(hearing).wait(60.0)
         assert now() == 3.0
 
-    play(story())
+    virtually(story())
 
 
 class Stuck(PubSub):
@@ -340,7 +340,7 @@ def test_a_client_that_never_comes_back_is_given_up() -> None:
             await ear_on(Stuck(Server())).wait(5.0)
         assert now() == 7.0
 
-    play(story())
+    virtually(story())
 
 
 @pytest.mark.parametrize("error", [OSError("cut"), refused.ConnectionError("cut")])
@@ -351,4 +351,4 @@ def test_a_broken_subscription_is_explained(error: Exception) -> None:
         with said(Unreachable, f"{URL} is not heard any more: cut"):
             await ear_on(hearing).wait(5.0)
 
-    play(story())
+    virtually(story())

@@ -14,7 +14,7 @@ from hustings.layers.gossip.layer import GossipContext
 from hustings.layers.lease import LeaseConfig, LeaseLayer
 from hustings.quorum.config import Electorate
 from hustings.quorum.layer import Move
-from tests.unit.guard.virtual import now, play
+from tests.net.kit.virtual import now, virtually
 from tests.unit.layers.puppets import Puppet
 
 IDS = {name: number for number, name in enumerate("abcdef", 1)}
@@ -63,7 +63,7 @@ def test_a_voter_that_does_not_vote_says_so_when_it_lasts_and_once() -> None:
         await asyncio.sleep(60.0)
         assert watched.said() == []
 
-    play(story())
+    virtually(story())
 
 
 def test_a_voter_that_votes_in_time_says_nothing() -> None:
@@ -73,7 +73,7 @@ def test_a_voter_that_votes_in_time_says_nothing() -> None:
         await asyncio.sleep(60.0)
         assert watched.said() == []
 
-    play(story())
+    virtually(story())
 
 
 def test_who_is_no_voter_says_nothing() -> None:
@@ -82,7 +82,7 @@ def test_who_is_no_voter_says_nothing() -> None:
         await asyncio.sleep(60.0)
         assert watched.said() == []
 
-    play(story())
+    virtually(story())
 
 
 def test_another_reason_is_told_with_the_time_left_and_so_is_the_end_of_it() -> None:
@@ -104,7 +104,7 @@ def test_another_reason_is_told_with_the_time_left_and_so_is_the_end_of_it() -> 
         ((at, note),) = watched.said()
         assert (at, note[:24]) == (22.0, "this voter does not vote")
 
-    play(story())
+    virtually(story())
 
 
 def test_a_beginning_without_memory_is_told_once() -> None:
@@ -118,7 +118,7 @@ def test_a_beginning_without_memory_is_told_once() -> None:
         assert at == 4.0
         assert note.startswith("no voter remembered an earlier vote")
 
-    play(story())
+    virtually(story())
 
 
 def test_other_voters_are_told_by_name_with_those_who_say_so() -> None:
@@ -136,7 +136,7 @@ def test_other_voters_are_told_by_name_with_those_who_say_so() -> None:
             )
         ]
 
-    play(story())
+    virtually(story())
 
 
 def test_a_change_that_nobody_confirms_is_doubted_once_for_each_change() -> None:
@@ -157,7 +157,7 @@ def test_a_change_that_nobody_confirms_is_doubted_once_for_each_change() -> None
         await asyncio.sleep(60.0)
         assert len(watched.said()) == 1, "of another change it is not known yet"
 
-    play(story())
+    virtually(story())
 
 
 @pytest.mark.parametrize("number", [0, 1, 2])
@@ -170,7 +170,7 @@ def test_a_first_change_is_doubted_whatever_its_number(number: int) -> None:
         await asyncio.sleep(10.0)
         assert len(watched.said()) == 1
 
-    play(story())
+    virtually(story())
 
 
 def test_who_asks_nobody_doubts_nothing() -> None:
@@ -181,7 +181,7 @@ def test_who_asks_nobody_doubts_nothing() -> None:
         await asyncio.sleep(60.0)
         assert watched.said() == []
 
-    play(story())
+    virtually(story())
 
 
 def test_a_member_that_has_left_says_nothing_and_looks_no_more() -> None:
@@ -194,7 +194,7 @@ def test_a_member_that_has_left_says_nothing_and_looks_no_more() -> None:
         await asyncio.sleep(60.0)
         assert watched.said() == []
 
-    play(story())
+    virtually(story())
 
 
 def test_a_voter_is_replaced_by_ids_and_within_the_members_context() -> None:
@@ -212,4 +212,4 @@ def test_a_voter_is_replaced_by_ids_and_within_the_members_context() -> None:
         assert watched.voters.replace("b", "d") is False
         assert asked == [(1, 2, 4)]
 
-    play(story())
+    virtually(story())

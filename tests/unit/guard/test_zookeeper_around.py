@@ -14,6 +14,8 @@ from hustings.guard import (
     Unreachable,
 )
 from hustings.guard.zookeeper_wire import LONGEST_MS
+from tests.guard.answers import granted
+from tests.net.kit.virtual import virtually
 from tests.unit.guard.fakes_zookeeper import FOREIGN, Server
 from tests.unit.guard.zookeeper_kit import (
     ADA,
@@ -22,9 +24,7 @@ from tests.unit.guard.zookeeper_kit import (
     PATH,
     TTL,
     WORD,
-    granted,
     guard,
-    play,
     server,
 )
 
@@ -63,12 +63,12 @@ def test_bad_addresses_are_refused(url: str, says: str) -> None:
 )
 def test_an_address_says_where_the_election_is(server: Server, url: str, path: str) -> None:
     async def story() -> None:
-        grant = await granted(guard(url), ADA)
+        grant = await granted(guard(url), ADA, TTL)
         (node,) = server.children(path)
         assert server.nodes[f"{path}/{node}"].created == grant.token
         assert server.nodes[path].owner == 0, "the path stays"
 
-    play(story)
+    virtually(story())
 
 
 def test_an_address_says_who_is_asked_and_for_how_long(server: Server) -> None:
@@ -84,20 +84,20 @@ def test_an_address_says_who_is_asked_and_for_how_long(server: Server) -> None:
         assert [each.port for each in server.lines] == [2181, 7] * 2
         assert server.tls == [None] * 4
 
-    play(story)
+    virtually(story())
 
 
 def test_tls_is_spoken_where_it_is_asked_for(server: Server) -> None:
     async def story() -> None:
-        await granted(guard("zookeeper://h?tls=yes"), ADA)
+        await granted(guard("zookeeper://h?tls=yes"), ADA, TTL)
         assert isinstance(server.tls[0], ssl.SSLContext)
 
-    play(story)
+    virtually(story())
 
 
 def test_nodes_of_a_user_are_that_user_s(server: Server) -> None:
     async def story() -> None:
-        grant = await granted(guard("zookeeper://ada:secret@h"), ADA)
+        grant = await granted(guard("zookeeper://ada:secret@h"), ADA, TTL)
         (node,) = server.children(PATH)
         for path in (PATH, f"{PATH}/{node}"):
             kept = server.nodes[path]
@@ -113,25 +113,25 @@ def test_nodes_of_a_user_are_that_user_s(server: Server) -> None:
             "ada", grant.token, TTL
         )
 
-    play(story)
+    virtually(story())
 
 
 def test_nodes_of_nobody_are_everybody_s(server: Server) -> None:
     async def story() -> None:
-        await granted(guard(), ADA)
+        await granted(guard(), ADA, TTL)
         assert all(node.scheme == "world" for node in server.nodes.values())
         assert server.kinds("Auth") == 0
 
-    play(story)
+    virtually(story())
 
 
 def test_curator_s_candidates_have_curator_s_names(server: Server) -> None:
     async def story() -> None:
-        await granted(guard("zookeeper://h?recipe=curator"), ADA)
+        await granted(guard("zookeeper://h?recipe=curator"), ADA, TTL)
         (node,) = server.children(PATH)
         assert re.fullmatch(r"_c_[0-9a-f]{32}-latch-0000000000", node)
 
-    play(story)
+    virtually(story())
 
 
 # Opening
@@ -157,7 +157,7 @@ def test_whoever_opens_learns_the_bounds_and_leaves_nothing_but_the_path(server:
             with pytest.raises(BadInput, match=says):
                 ours.check_ttl(ttl)
 
-    play(story)
+    virtually(story())
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_no_tls_is_a_mistake_once_it_lasts(server: Server, error: Exception, why
             with pytest.raises(Unreachable, match=r"^ZooKeeper at zookeeper://h refuses: .*" + why):
                 await ask
 
-    play(story)
+    virtually(story())
 
 
 def test_a_server_that_is_just_starting_is_waited_for(server: Server) -> None:
@@ -188,7 +188,7 @@ def test_a_server_that_is_just_starting_is_waited_for(server: Server) -> None:
         await ours.open()
         assert 1.0 <= ours.now() <= 1.2
 
-    play(story)
+    virtually(story())
 
 
 def test_a_path_that_somebody_else_makes_meanwhile_is_there(server: Server) -> None:
@@ -197,7 +197,7 @@ def test_a_path_that_somebody_else_makes_meanwhile_is_there(server: Server) -> N
         await guard().open()
         assert PATH in server.nodes
 
-    play(story)
+    virtually(story())
 
 
 # Identity
@@ -218,7 +218,7 @@ def test_the_first_word_stays_until_another_is_put_in_its_place(server: Server) 
         assert list(server.lives) == [FOREIGN], "its sessions are closed"
         assert {each.timeout for each in server.connects} == {10_000}
 
-    play(story)
+    virtually(story())
 
 
 def test_a_server_that_lags_has_no_other_word(server: Server) -> None:
@@ -229,7 +229,7 @@ def test_a_server_that_lags_has_no_other_word(server: Server) -> None:
         server.write(WORD, "newer")
         assert await guard().identity() == "newer" != word
 
-    play(story)
+    virtually(story())
 
 
 # Recovery
@@ -243,7 +243,7 @@ def test_an_operator_lifts_tokens(server: Server) -> None:
             await ours.recover(above)
             assert len(server.connects) == visits + 1, "once is enough"
             assert server.data(BASE) == str(above)
-            grant = await granted(ours, ADA)
+            grant = await granted(ours, ADA, TTL)
             assert grant.token > above
             await ours.release(grant)
         version = server.nodes[BASE].version
@@ -256,7 +256,7 @@ def test_an_operator_lifts_tokens(server: Server) -> None:
         server.end_sessions()
         assert server.nodes[BASE].owner == 0, "it stays"
 
-    play(story)
+    virtually(story())
 
 
 def test_of_two_operators_the_higher_one_is_heeded(server: Server) -> None:
@@ -272,18 +272,18 @@ def test_of_two_operators_the_higher_one_is_heeded(server: Server) -> None:
         await ours.recover(4000)
         assert server.data(BASE) == "4000"
 
-    play(story)
+    virtually(story())
 
 
 def test_who_holds_while_tokens_are_lifted_has_a_larger_one_next(server: Server) -> None:
     async def story() -> None:
         ours = guard()
-        grant = await granted(ours, ADA)
+        grant = await granted(ours, ADA, TTL)
         await guard().recover(1000)
-        again = await granted(ours, ADA)
+        again = await granted(ours, ADA, TTL)
         assert again.token == grant.token + 1000
 
-    play(story)
+    virtually(story())
 
 
 def test_a_session_that_lapses_while_an_operator_asks_is_told(server: Server) -> None:
@@ -292,4 +292,4 @@ def test_a_session_that_lapses_while_an_operator_asks_is_told(server: Server) ->
         with pytest.raises(Unreachable, match=r"^ZooKeeper at zookeeper://h refuses: "):
             await guard().recover(1000)
 
-    play(story)
+    virtually(story())

@@ -16,6 +16,8 @@ from hustings.guard import (
     Unreachable,
 )
 from hustings.guard.zookeeper import ZooKeeperGuard
+from tests.guard.answers import granted
+from tests.net.kit.virtual import virtually
 from tests.unit.guard.fakes_zookeeper import FOREIGN, LOST, SILENT, Server
 from tests.unit.guard.zookeeper_kit import (
     ADA,
@@ -24,10 +26,8 @@ from tests.unit.guard.zookeeper_kit import (
     NEXT,
     PATH,
     TTL,
-    granted,
     guard,
     only,
-    play,
     server,
 )
 
@@ -43,7 +43,7 @@ def test_a_renewal_of_what_is_not_held_is_refused(server: Server) -> None:
         with pytest.raises(NotGranted, match=r"^ada#1 does not hold 7$"):
             await ours.renew(Grant(ADA, 7, 0.0), TTL)
         assert server.connects == []
-        grant = await granted(ours, ADA)
+        grant = await granted(ours, ADA, TTL)
         with pytest.raises(NotGranted, match=f"^ada#1 does not hold {grant.token + 1} any more$"):
             await ours.renew(Grant(ADA, grant.token + 1, 0.0), TTL)
         server.create(f"{PATH}/0__lock__-2147483648", "foreign", FOREIGN)
@@ -53,32 +53,32 @@ def test_a_renewal_of_what_is_not_held_is_refused(server: Server) -> None:
         with pytest.raises(NotGranted, match="any more"):
             await ours.renew(grant, TTL)
 
-    play(story)
+    virtually(story())
 
 
 def test_a_node_that_vanishes_before_it_is_read_is_not_renewed(server: Server) -> None:
     async def story() -> None:
         ours = guard()
-        grant = await granted(ours, ADA)
+        grant = await granted(ours, ADA, TTL)
         node = only(server)
         server.on("GetData", lambda: server.delete(node), path=node)
         with pytest.raises(NotGranted, match="any more"):
             await ours.renew(grant, TTL)
 
-    play(story)
+    virtually(story())
 
 
 def test_a_session_that_ran_out_is_not_renewed(server: Server) -> None:
     async def story() -> None:
         ours = guard()
-        grant = await granted(ours, ADA)
+        grant = await granted(ours, ADA, TTL)
         await asyncio.sleep(TTL + 1)
         with pytest.raises(NotGranted, match=r"^the session of ada#1 has run out$"):
             await ours.renew(grant, TTL)
         with pytest.raises(NotGranted, match=r"^ada#1 does not hold"):
             await ours.renew(grant, TTL)
 
-    play(story)
+    virtually(story())
 
 
 def test_a_promise_is_not_cut_short_by_a_shorter_one(server: Server) -> None:
@@ -94,7 +94,7 @@ def test_a_promise_is_not_cut_short_by_a_shorter_one(server: Server) -> None:
         await ours.renew(grant, 4.0)
         assert server.connects[-1].timeout == 4000
 
-    play(story)
+    virtually(story())
 
 
 def test_a_lease_in_fractions_of_milliseconds_is_no_shorter(server: Server) -> None:
@@ -102,13 +102,13 @@ def test_a_lease_in_fractions_of_milliseconds_is_no_shorter(server: Server) -> N
         await granted(guard(), ADA, 2.0001)
         assert server.connects[-1].timeout == 2001
 
-    play(story)
+    virtually(story())
 
 
 def test_what_is_given_back_is_to_be_had(server: Server) -> None:
     async def story() -> None:
         ours = guard()
-        grant = await granted(ours, ADA)
+        grant = await granted(ours, ADA, TTL)
         await ours.release(Grant(ADA, grant.token + 1, 0.0))
         assert len(server.children(PATH)) == 1, "another token is not given back"
         await ours.release(grant)
@@ -117,52 +117,52 @@ def test_what_is_given_back_is_to_be_had(server: Server) -> None:
         count = len(server.connects)
         await ours.release(Grant(BEN, 7, 0.0))
         assert len(server.connects) == count, "who holds nothing has nothing to give back"
-        assert (await granted(guard(), BEN)).token > grant.token
+        assert (await granted(guard(), BEN, TTL)).token > grant.token
 
-    play(story)
+    virtually(story())
 
 
 def test_a_release_of_what_has_gone_is_fine(server: Server) -> None:
     async def story() -> None:
         ours = guard()
         for vanish in ("GetData", "Delete"):
-            grant = await granted(ours, ADA)
+            grant = await granted(ours, ADA, TTL)
             node = only(server)
             server.on(vanish, partial(server.delete, node), path=node)
             await ours.release(grant)
-        grant = await granted(ours, ADA)
+        grant = await granted(ours, ADA, TTL)
         server.end_sessions()
         await ours.release(grant)
-        again = await granted(ours, ADA)
+        again = await granted(ours, ADA, TTL)
         assert again.token > grant.token
 
-    play(story)
+    virtually(story())
 
 
 @pytest.mark.parametrize("became", [LOST, SILENT])
 def test_a_release_in_doubt_is_confirmed_before_one_asks_again(server: Server, became: str) -> None:
     async def story() -> None:
         ours = guard()
-        grant = await granted(ours, ADA)
+        grant = await granted(ours, ADA, TTL)
         node = only(server)
         server.on("Delete", lambda: became, path=node)
         with pytest.raises(Unreachable):
             await ours.release(grant)
-        again = await granted(ours, ADA)
+        again = await granted(ours, ADA, TTL)
         assert again.token > grant.token
         assert only(server) != node
         assert server.nodes[only(server)].owner != 1, "in another session"
         count = server.kinds("Delete")
-        assert (await granted(ours, ADA)).token == again.token
+        assert (await granted(ours, ADA, TTL)).token == again.token
         assert server.kinds("Delete") == count, "what was confirmed is not repeated"
 
-    play(story)
+    virtually(story())
 
 
 def test_a_lease_is_handed_to_somebody(server: Server) -> None:
     async def story() -> None:
         ours, far = guard(), guard()
-        grant = await granted(ours, ADA)
+        grant = await granted(ours, ADA, TTL)
         owner = server.nodes[only(server)].owner
         await ours.release(grant, to="ben")
         assert server.kinds("Delete") == 0, "both in one step"
@@ -170,36 +170,36 @@ def test_a_lease_is_handed_to_somebody(server: Server) -> None:
         assert (server.data(NEXT), server.nodes[NEXT].owner) == ("ben", owner)
         assert await ours.acquire(ADA, 7.0) == HeldBy("ben", 0, 7.0)
         assert NEXT in server.nodes, "asking again leaves it there"
-        assert (await granted(far, BEN)).token > grant.token
+        assert (await granted(far, BEN, TTL)).token > grant.token
         assert NEXT not in server.nodes
         assert server.kinds("Transaction") == 1
 
-    play(story)
+    virtually(story())
 
 
 def test_whom_it_was_kept_for_and_did_not_come_has_lost_it(server: Server) -> None:
     async def story() -> None:
         ours = guard()
-        grant = await granted(ours, ADA)
+        grant = await granted(ours, ADA, TTL)
         await ours.release(grant, to="ben")
         await asyncio.sleep(TTL - 0.1)
         assert await ours.acquire(ADA, TTL) == HeldBy("ben", 0, TTL)
         await asyncio.sleep(0.2)
-        await granted(ours, ADA)
+        await granted(ours, ADA, TTL)
 
-    play(story)
+    virtually(story())
 
 
 def test_without_to_nobody_is_favoured_and_the_session_goes_on(server: Server) -> None:
     async def story() -> None:
         ours = guard()
-        grant = await granted(ours, ADA)
+        grant = await granted(ours, ADA, TTL)
         await ours.release(grant)
         assert NEXT not in server.nodes
-        await granted(ours, ADA)
+        await granted(ours, ADA, TTL)
         assert server.nodes[only(server)].owner == 1
 
-    play(story)
+    virtually(story())
 
 
 @pytest.mark.parametrize("error", [None, exc.NodeExists()])
@@ -208,14 +208,14 @@ def test_where_somebody_is_favoured_already_the_lease_is_given_back_all_the_same
 ) -> None:
     async def story() -> None:
         ours = guard()
-        grant = await granted(ours, ADA)
+        grant = await granted(ours, ADA, TTL)
         server.create(NEXT, "cid", FOREIGN)
         server.on("Transaction", lambda: error)
         await ours.release(grant, to="ben")
         assert server.children(PATH) == []
         assert server.data(NEXT) == "cid"
 
-    play(story)
+    virtually(story())
 
 
 @pytest.mark.parametrize("error", [None, exc.NoNode()])
@@ -224,7 +224,7 @@ def test_nothing_is_left_for_others_by_who_held_no_more(
 ) -> None:
     async def story() -> None:
         ours = guard()
-        grant = await granted(ours, ADA)
+        grant = await granted(ours, ADA, TTL)
         node = only(server)
 
         def vanish() -> object:
@@ -235,18 +235,18 @@ def test_nothing_is_left_for_others_by_who_held_no_more(
         await ours.release(grant, to="ben")
         assert NEXT not in server.nodes
 
-    play(story)
+    virtually(story())
 
 
 def test_who_closes_holds_no_more(server: Server) -> None:
     async def story() -> None:
         ours = guard()
-        grant = await granted(ours, ADA)
+        grant = await granted(ours, ADA, TTL)
         await ours.close()
         with pytest.raises(NotGranted):
             await ours.renew(grant, TTL)
 
-    play(story)
+    virtually(story())
 
 
 # What goes wrong
@@ -267,14 +267,14 @@ def test_what_a_server_refuses_is_told(
 ) -> None:
     async def story() -> None:
         ours = guard()
-        grant = await granted(ours, ADA)
+        grant = await granted(ours, ADA, TTL)
         server.on("Sync", exc.ZKSystemError)
         with pytest.raises(
             Unreachable, match=r"^ZooKeeper at zookeeper://h refuses: ZKSystemError"
         ):
             await ask(ours, grant)
 
-    play(story)
+    virtually(story())
 
 
 def test_a_server_that_grants_less_than_asked_grants_nothing(server: Server) -> None:
@@ -286,7 +286,7 @@ def test_a_server_that_grants_less_than_asked_grants_nothing(server: Server) -> 
         assert PATH not in server.nodes
         await granted(ours, ADA, 4.0)
 
-    play(story)
+    virtually(story())
 
 
 def test_a_base_that_is_no_number_is_told_of(server: Server) -> None:
@@ -298,7 +298,7 @@ def test_a_base_that_is_no_number_is_told_of(server: Server) -> None:
         with pytest.raises(Unreachable, match=r"is not a guard's: b''"):
             await guard().acquire(ADA, TTL)
 
-    play(story)
+    virtually(story())
 
 
 @pytest.mark.parametrize("raw, shown", [(None, ""), (b"\xff", "�")])
@@ -310,4 +310,4 @@ def test_names_of_strangers_may_be_anything(server: Server, raw: bytes, shown: s
         assert isinstance(answer, HeldBy)
         assert answer.holder == shown
 
-    play(story)
+    virtually(story())

@@ -15,17 +15,10 @@ from hustings.guard import (
 )
 from hustings.guard.observer import SeenLease
 from hustings.guard.zookeeper_wire import Ensemble, Lapsed, NoTls, Session, ZookeeperWire
+from tests.guard.answers import granted
+from tests.net.kit.virtual import virtually
 from tests.unit.guard.fakes_zookeeper import LOST, SILENT, Server
-from tests.unit.guard.zookeeper_kit import (
-    ADA,
-    BASE,
-    BEN,
-    PATH,
-    granted,
-    guard,
-    play,
-    server,
-)
+from tests.unit.guard.zookeeper_kit import ADA, BASE, BEN, PATH, TTL, guard, server
 
 __all__ = ["server"]
 
@@ -49,21 +42,21 @@ def test_an_observer_sees_who_comes_and_goes_at_once(server: Server) -> None:
         ours, seen = guard(), guard()
         async with seen.observe() as states:
             assert await anext(states) == Holding(None, 0)
-            grant = await granted(ours, ADA)
+            grant = await granted(ours, ADA, TTL)
             began = ours.now()
             assert await anext(states) == Holding("ada", grant.token)
             await ours.release(grant)
             assert await anext(states) == Holding(None, grant.token)
             assert ours.now() - began < 0.1
             server.create(BASE, "1000")
-            token = (await granted(ours, BEN)).token
+            token = (await granted(ours, BEN, TTL)).token
             assert await anext(states) == Holding("ben", token)
             server.delete(BASE)
             server.delete(PATH)
             assert await anext(states) == Holding(None, token), "the highest that was seen"
         assert all(each.closed for each in server.lines)
 
-    play(story)
+    virtually(story())
 
 
 def test_an_observer_looks_three_times_in_the_life_of_its_session(server: Server) -> None:
@@ -77,7 +70,7 @@ def test_an_observer_looks_three_times_in_the_life_of_its_session(server: Server
         assert gaps == {3.3}
         assert [each.timeout for each in server.connects] == [10_000], "on one connection"
 
-    play(story)
+    virtually(story())
 
 
 def test_a_server_with_long_sessions_is_looked_at_as_often_as_any(server: Server) -> None:
@@ -90,7 +83,7 @@ def test_a_server_with_long_sessions_is_looked_at_as_often_as_any(server: Server
         looks = [each.at for each in server.asked if each.kind == "GetChildren2"][2:]
         assert {round(b - a, 1) for a, b in pairwise(looks)} == {5.0}
 
-    play(story)
+    virtually(story())
 
 
 def test_who_vanishes_while_an_observer_looks_is_not_shown(server: Server) -> None:
@@ -101,7 +94,7 @@ def test_who_vanishes_while_an_observer_looks_is_not_shown(server: Server) -> No
             assert await anext(states) == Holding(None, 0)
         assert server.kinds("GetChildren2") == 2
 
-    play(story)
+    virtually(story())
 
 
 def test_an_observer_that_was_cut_off_goes_on_elsewhere_with_what_it_has_seen(
@@ -109,7 +102,7 @@ def test_an_observer_that_was_cut_off_goes_on_elsewhere_with_what_it_has_seen(
 ) -> None:
     async def story() -> None:
         ours = guard()
-        grant = await granted(ours, ADA)
+        grant = await granted(ours, ADA, TTL)
         seen = guard("zookeeper://h:1,h:2")
         async with seen.observe() as states:
             assert await anext(states) == Holding("ada", grant.token)
@@ -122,13 +115,13 @@ def test_an_observer_that_was_cut_off_goes_on_elsewhere_with_what_it_has_seen(
         assert server.connects[-1].last_seen_zxid == newest, "no server that has seen less"
         assert server.connects[-1].session_id == 0, "in a session of its own"
 
-    play(story)
+    virtually(story())
 
 
 @pytest.mark.parametrize("how", ["mute", "silent", "refused", "lapsed", "no tls", "an error"])
 def test_an_observer_turns_from_who_does_not_answer(server: Server, how: str) -> None:
     async def story() -> None:
-        grant = await granted(guard(), ADA)
+        grant = await granted(guard(), ADA, TTL)
         seen = guard("zookeeper://h:1,h:2")
         match how:
             case "mute":
@@ -150,7 +143,7 @@ def test_an_observer_turns_from_who_does_not_answer(server: Server, how: str) ->
         if how != "silent":  # who greets may be asked again
             assert server.asked[-1].port == 2
 
-    play(story)
+    virtually(story())
 
 
 def test_what_keeps_an_observer_from_looking_is_told(server: Server) -> None:
@@ -168,7 +161,7 @@ def test_what_keeps_an_observer_from_looking_is_told(server: Server) -> None:
             async with seen._watch(newest):
                 pass
 
-    play(story)
+    virtually(story())
 
 
 # Servers in turn
@@ -207,7 +200,7 @@ def test_each_server_has_its_share_of_what_is_left(server: Server) -> None:
         began = loop.time()
         assert await both.converse(Session(), 4000, told) - began < 0.1, "who answers is kept to"
 
-    play(story)
+    virtually(story())
 
 
 def test_servers_that_speak_no_tls_are_asked_again_only_as_long_as_there_is_time(
@@ -223,7 +216,7 @@ def test_servers_that_speak_no_tls_are_asked_again_only_as_long_as_there_is_time
         with pytest.raises(Unreachable, match="refused"):
             await ensemble(2, timeout=1.0).converse(Session(), 4000, wait_for_ever)
 
-    play(story)
+    virtually(story())
 
 
 def test_a_connection_is_closed_whatever_happens_on_it(server: Server) -> None:
@@ -242,18 +235,18 @@ def test_a_connection_is_closed_whatever_happens_on_it(server: Server) -> None:
                 pass
         assert all(each.closed for each in server.lines)
 
-    play(story)
+    virtually(story())
 
 
 def test_a_conversation_that_is_cut_off_is_begun_again(server: Server) -> None:
     async def story() -> None:
         ours = guard("zookeeper://h:1,h:2")
         server.on("Sync", lambda: LOST)
-        await granted(ours, ADA)
+        await granted(ours, ADA, TTL)
         assert [each.port for each in server.lines] == [1, 2]
         assert [each.session_id for each in server.connects] == [0, 1], "in the same session"
 
-    play(story)
+    virtually(story())
 
 
 def test_sessions_promise_nothing_before_they_are_begun() -> None:

@@ -15,7 +15,7 @@ from hustings.guard import Unreachable
 from hustings.guard import zookeeper_wire as module
 from hustings.guard.zookeeper_wire import LARGEST, Ensemble, Lapsed, NoTls, Session, ZookeeperWire
 from tests.net.kit.loops import run
-from tests.unit.guard.zookeeper_kit import play as play_it
+from tests.net.kit.virtual import virtually
 
 SYNC = protocol.SyncRequest(path="/x")
 PASSWORD = b"p" * 16
@@ -55,7 +55,7 @@ def play(story: Callable[[Line], Awaitable[None]]) -> None:
     async def whole() -> None:
         await story(Line())
 
-    play_it(whole)
+    virtually(whole())
 
 
 def welcome(session: int = 9, timeout_ms: int = 4000) -> bytes:
