@@ -44,7 +44,7 @@ from hustings.core.election import Election
 from hustings.layers.detector.accrual import AccrualConfig
 from hustings.layers.detector.heartbeat import HeartbeatMsg
 from hustings.layers.detector.layer import DetectorLayer, with_detector
-from hustings.testing.recording import RecordedMember, view_of
+from hustings.testing.recorded import RecordedMember, view_of
 
 LONGEST = 300.0  # seconds of a recording
 STAMP = struct.Struct("!Qd")  # a heartbeat's number and when it was sent, by the common clock

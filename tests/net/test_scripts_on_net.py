@@ -42,7 +42,7 @@ from hustings.testing import (
     persist,
     play,
 )
-from hustings.testing.recording import RecordedMember
+from hustings.testing.recorded import RecordedMember
 
 SCRIPTS = sorted((Path(__file__).parents[1] / "interaction").glob("*/*.txt"))
 

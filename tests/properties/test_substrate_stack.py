@@ -32,7 +32,7 @@ from hustings.layers.multicast.messages import (
 )
 from hustings.protocols.bully import Bully, BullyConfig, CoordinatorMsg, ElectionMsg, OkMsg
 from hustings.testing.effects import Effect, Multicast, Send, SetTimer
-from hustings.testing.recording import RecordedMember, view_of
+from hustings.testing.recorded import RecordedMember, view_of
 
 CONFIG = GossipConfig.parse(
     {

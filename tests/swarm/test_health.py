@@ -17,7 +17,7 @@ from hustings.sim.delay import Uniform
 from hustings.sim.faults import Crash, Happening, Heal, OneWay, Pause, Resume, schedule
 from hustings.sim.loss import Uncorrelated
 from hustings.sim.network import Network
-from hustings.testing.recording import RecordedMember, view_of
+from hustings.testing.recorded import RecordedMember, view_of
 from tests.unit.layers.detector.listeners import Listener, Listening, Note, people, under_watch
 
 T, D = 1.0, 0.25

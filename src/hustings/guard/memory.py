@@ -3,8 +3,9 @@
     guard = make_guard("memory://", "billing")
 
 All guards of one process with the same address and group share one register, in every thread and
-event loop. `memory://other` is another set of registers. Tests control a guard: it can be cut off,
-one way or both, and its answers can be delayed. The register's clock has a rate.
+event loop. `memory://other` is another set of registers. A virtual event loop is a world of its
+own: it has its own registers, and its clock measures their leases. Tests control a guard: it can be
+cut off, one way or both, and its answers can be delayed. The register's clock has a rate.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from contextvars import ContextVar
 from functools import partial
-from typing import TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
+from weakref import WeakSet
 
 from hustings.guard.base import (
     Behind,
@@ -58,6 +59,21 @@ class Register:
         self._successor: tuple[str, float] | None = None
         self._waiting: dict[int, Callable[[], None]] = {}
         self._numbers = 0
+        self._guards: WeakSet[MemoryGuard] = WeakSet()  # those that may still ask
+
+    @property
+    def in_use(self) -> bool:
+        """Whether a guard that is not closed belongs to this register."""
+        with self._lock:
+            return bool(self._guards)
+
+    def connect(self, guard: MemoryGuard) -> None:
+        with self._lock:
+            self._guards.add(guard)
+
+    def disconnect(self, guard: MemoryGuard) -> None:
+        with self._lock:
+            self._guards.discard(guard)
 
     def now(self) -> float:
         return self.rate * self._clock()
@@ -160,20 +176,47 @@ class Registers:
         with self._making:
             return [each for (where, _), each in self._made.items() if where == space]
 
+    def drop_unused(self) -> None:
+        """Forget the registers whose guards are all closed, with their leases and tokens."""
+        with self._making:
+            self._made = {place: each for place, each in self._made.items() if each.in_use}
+
+
+@runtime_checkable
+class OwnRegisters(Protocol):
+    """An event loop whose registers nothing outside it shares."""
+
+    registers: Registers
+
 
 _OF_THIS_PROCESS = Registers()
-# A group on a virtual clock has registers of its own.
-REGISTERS: ContextVar[Registers] = ContextVar("registers", default=_OF_THIS_PROCESS)
+
+
+def _registers_here() -> Registers:
+    """Those of the running event loop if it has its own, otherwise those of this process."""
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        return _OF_THIS_PROCESS
+    return loop.registers if isinstance(loop, OwnRegisters) else _OF_THIS_PROCESS
 
 
 def register_of(space: str, group: str) -> Register:
     """The register that all guards here with this address share."""
-    return REGISTERS.get().of(space, group)
+    return _registers_here().of(space, group)
 
 
 def registers_in(space: str) -> list[Register]:
     """All registers of one address, for tests to stop."""
-    return REGISTERS.get().within(space)
+    return _registers_here().within(space)
+
+
+def drop_unused_registers() -> None:
+    """Forget what no open guard of this process needs, so that one test leaves nothing to the next.
+
+    Tokens begin again there, so only call it where nothing remembers them.
+    """
+    _OF_THIS_PROCESS.drop_unused()
 
 
 class MemoryGuard(Guard):
@@ -188,21 +231,36 @@ class MemoryGuard(Guard):
 
     def __init__(
         self,
-        register: Register,
+        register: Register | Callable[[], Register],
         *,
         timeout: float = TIMEOUT_S,
         clock: Callable[[], float] | None = None,
     ) -> None:
+        """A function that finds the register is called at the first question."""
         super().__init__(clock=clock)
-        self.register = register
+        self._find = register
+        self._found: Register | None = None
         self.timeout = timeout
         self.cut = False  # questions do not arrive
         self.deaf = False  # questions arrive, answers do not
         self.delay = 0.0  # of answers, in seconds
         self._returns = PendingReleases()
 
+    @property
+    def register(self) -> Register:
+        """Where the lease is kept."""
+        if self._found is None:
+            self._found = self._find if isinstance(self._find, Register) else self._find()
+            self._found.connect(self)
+        return self._found
+
     async def open(self) -> None:
+        self.register.connect(self)  # again, if it was closed before
         await self._ask(self.register.look)
+
+    async def close(self) -> None:
+        if self._found is not None:
+            self._found.disconnect(self)
 
     async def _acquire(self, holder: Holder, ttl: float, floor: Floor) -> int | HeldBy | Behind:
         await self._returns.settle(holder, self._release)
@@ -273,4 +331,6 @@ def make(url: GuardUrl, group: str) -> Guard:
     """`memory://`, or `memory://name` for registers apart; option `timeout` (seconds)."""
     url.only("timeout")
     space = ",".join(host for host, _ in url.hosts)
-    return MemoryGuard(register_of(space, group), timeout=seconds(url, "timeout", TIMEOUT_S))
+    return MemoryGuard(
+        partial(register_of, space, group), timeout=seconds(url, "timeout", TIMEOUT_S)
+    )

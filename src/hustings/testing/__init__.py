@@ -28,25 +28,79 @@ The rest is for elections: effects as values, a member or a group driven by hand
 [Declare(outcome=Elected(leader=1, term=1))]
 """
 
-from hustings.testing.async_group import AsyncGroup, Logged, NotSettled
-from hustings.testing.clock import NotVirtual, RanTooLong, Stuck, VirtualLoop
-from hustings.testing.effects import (
-    Acquire,
-    CancelTimer,
-    Declare,
-    Effect,
-    Multicast,
-    Persist,
-    Release,
-    Send,
-    SetTimer,
-    persist,
-)
-from hustings.testing.group import Group
-from hustings.testing.memory_network import Conditions, MemoryNetwork, MemoryTransport
-from hustings.testing.recording import RecordedMember, RecordingContext, recording, view_of
-from hustings.testing.script import BadScript, play
-from hustings.testing.scripted_group import ScriptedGroup, ScriptedStatus, ScriptedStep
+# Found when they are asked for: pytest loads `hustings.testing.plugin` in every project.
+TYPE_CHECKING = False  # as a type checker knows it
+if TYPE_CHECKING:
+    from hustings.testing.async_group import AsyncGroup as AsyncGroup
+    from hustings.testing.async_group import Logged as Logged
+    from hustings.testing.async_group import NotSettled as NotSettled
+    from hustings.testing.async_group import Program as Program
+    from hustings.testing.clock import NotVirtual as NotVirtual
+    from hustings.testing.clock import RanTooLong as RanTooLong
+    from hustings.testing.clock import Stuck as Stuck
+    from hustings.testing.clock import VirtualLoop as VirtualLoop
+    from hustings.testing.effects import Acquire as Acquire
+    from hustings.testing.effects import CancelTimer as CancelTimer
+    from hustings.testing.effects import Declare as Declare
+    from hustings.testing.effects import Effect as Effect
+    from hustings.testing.effects import Multicast as Multicast
+    from hustings.testing.effects import Persist as Persist
+    from hustings.testing.effects import Release as Release
+    from hustings.testing.effects import Send as Send
+    from hustings.testing.effects import SetTimer as SetTimer
+    from hustings.testing.effects import persist as persist
+    from hustings.testing.faults import Fault as Fault
+    from hustings.testing.faults import draw_faults as draw_faults
+    from hustings.testing.faults import parse_fault as parse_fault
+    from hustings.testing.group import Group as Group
+    from hustings.testing.memory_network import Conditions as Conditions
+    from hustings.testing.memory_network import MemoryNetwork as MemoryNetwork
+    from hustings.testing.memory_network import MemoryTransport as MemoryTransport
+    from hustings.testing.recorded import RecordedMember as RecordedMember
+    from hustings.testing.recorded import RecordingContext as RecordingContext
+    from hustings.testing.recorded import recording as recording
+    from hustings.testing.recorded import view_of as view_of
+    from hustings.testing.script import BadScript as BadScript
+    from hustings.testing.script import play as play
+    from hustings.testing.scripted_group import ScriptedGroup as ScriptedGroup
+    from hustings.testing.scripted_group import ScriptedStatus as ScriptedStatus
+    from hustings.testing.scripted_group import ScriptedStep as ScriptedStep
+_WHERE = {
+    "Acquire": "effects",
+    "AsyncGroup": "async_group",
+    "BadScript": "script",
+    "CancelTimer": "effects",
+    "Conditions": "memory_network",
+    "Declare": "effects",
+    "Effect": "effects",
+    "Fault": "faults",
+    "Group": "group",
+    "Logged": "async_group",
+    "MemoryNetwork": "memory_network",
+    "MemoryTransport": "memory_network",
+    "Multicast": "effects",
+    "NotSettled": "async_group",
+    "NotVirtual": "clock",
+    "Persist": "effects",
+    "Program": "async_group",
+    "RanTooLong": "clock",
+    "RecordedMember": "recorded",
+    "RecordingContext": "recorded",
+    "Release": "effects",
+    "ScriptedGroup": "scripted_group",
+    "ScriptedStatus": "scripted_group",
+    "ScriptedStep": "scripted_group",
+    "Send": "effects",
+    "SetTimer": "effects",
+    "Stuck": "clock",
+    "VirtualLoop": "clock",
+    "draw_faults": "faults",
+    "parse_fault": "faults",
+    "persist": "effects",
+    "play": "script",
+    "recording": "recorded",
+    "view_of": "recorded",
+}
 
 __all__ = [
     "Acquire",
@@ -56,6 +110,7 @@ __all__ = [
     "Conditions",
     "Declare",
     "Effect",
+    "Fault",
     "Group",
     "Logged",
     "MemoryNetwork",
@@ -64,6 +119,7 @@ __all__ = [
     "NotSettled",
     "NotVirtual",
     "Persist",
+    "Program",
     "RanTooLong",
     "RecordedMember",
     "RecordingContext",
@@ -75,8 +131,23 @@ __all__ = [
     "SetTimer",
     "Stuck",
     "VirtualLoop",
+    "draw_faults",
+    "parse_fault",
     "persist",
     "play",
     "recording",
     "view_of",
 ]
+
+
+def __getattr__(name: str) -> object:
+    from importlib import import_module  # noqa: PLC0415 (nothing is imported above)
+
+    where = _WHERE.get(name)
+    if where is None:
+        raise AttributeError(f"module 'hustings.testing' has no attribute {name!r}")
+    return getattr(import_module(f"hustings.testing.{where}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -9,19 +9,20 @@ without a farewell.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Mapping
+import heapq
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextvars import copy_context
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 from hustings.core.errors import BadInput, HustingsError, UnknownName
 from hustings.core.streams import derive
-from hustings.guard.memory import REGISTERS, Registers
 from hustings.joining import join
 from hustings.net.member import Member
 from hustings.net.member_state import Leadership
 from hustings.net.transport import Endpoint
 from hustings.testing.clock import MemberProcess, VirtualLoop
+from hustings.testing.faults import LEADER, Fault
 from hustings.testing.memory_network import Conditions, MemoryNetwork, MemoryTransport
 
 SEEDS = 5  # members whose addresses a new member gets
@@ -29,6 +30,7 @@ WITHIN = 60.0  # seconds in which a group should agree
 _HOST, _FIRST = "127.0.0.1", 7401  # where members are; nothing is opened there
 
 _T = TypeVar("_T")
+Program = Callable[[Member], Coroutine[Any, Any, object]]
 
 
 class NotSettled(HustingsError):
@@ -54,6 +56,7 @@ class _Seat:
         self.member: Member | None = None  # the latest
         self.holder: _Holder | None = None  # None while the member is down
         self.ending: asyncio.Task[None] | None = None
+        self.program: Program | None = None  # what every process of it runs
 
     @property
     def address(self) -> str:
@@ -88,7 +91,6 @@ class AsyncGroup:
         self.log: list[Logged] = []
         self._options = dict(options)
         self._seats: dict[str, _Seat] = {}
-        self._registers = Registers(loop.time)  # for guards in memory: not those of other tests
         self._context = copy_context()  # for work that belongs to no member
         self._stirred = asyncio.Event()
         self._buried: list[MemberProcess] = []
@@ -137,6 +139,17 @@ class AsyncGroup:
             del self._seats[name]  # it never joined
             raise
 
+    async def start(
+        self, names: Iterable[str], program: Program | None = None, **options: Any
+    ) -> list[Member]:
+        """New members, each of which runs a program: now, and again whenever it restarts."""
+        members = []
+        for name in names:
+            members.append(await self.join(name, **options))
+            self._seat(name).program = program
+            self._run_program(name)
+        return members
+
     async def restart(self, name: str, **options: Any) -> Member:
         """A new process at the same place; a member that is up is killed first."""
         seat = self._seat(name)
@@ -145,7 +158,9 @@ class AsyncGroup:
         if seat.ending is not None:
             await seat.ending
         seat.options.update(options)
-        return await self._open(seat)
+        member = await self._open(seat)
+        self._run_program(name)
+        return member
 
     async def leave(self, name: str) -> None:
         """A member departs in good order."""
@@ -206,6 +221,65 @@ class AsyncGroup:
     def weather(self, **conditions: Any) -> None:
         """From now on the network has other delays, loss, duplicates or reordering."""
         self.network.conditions = replace(self.network.conditions, **conditions)
+
+    def isolate(self, name: str) -> None:
+        """A member can reach no other one, and no other one can reach it."""
+        here = self._seat(name).endpoint
+        for there in self._endpoints_beside(name):
+            self.network.cut(here, there)
+            self.network.cut(there, here)
+
+    def reconnect(self, name: str) -> None:
+        """Undo all cuts to and from a member."""
+        here = self._seat(name).endpoint
+        for there in self._endpoints_beside(name):
+            self.network.mend(here, there)
+            self.network.mend(there, here)
+
+    def _endpoints_beside(self, name: str) -> list[Endpoint]:
+        return [seat.endpoint for other, seat in self._seats.items() if other != name]
+
+    async def inject(self, faults: Sequence[Fault]) -> None:
+        """Let faults happen; at the end all of them are put right.
+
+        A fault whose member is not there at that time (down, or no leader) does not happen.
+        """
+        due = [(fault.at, number, fault) for number, fault in enumerate(faults)]
+        heapq.heapify(due)
+        hit: dict[int, str] = {}  # the member that a fault has hit, by the fault's number
+        began = self.loop.time()
+        while due:
+            at, number, fault = heapq.heappop(due)
+            await asyncio.sleep(began + at - self.loop.time())
+            if number in hit:
+                await self._put_right(fault, hit[number])
+            elif (name := self._inflict(fault)) is not None:
+                hit[number] = name
+                heapq.heappush(due, (fault.at + fault.lasts, number, fault))
+
+    def _inflict(self, fault: Fault) -> str | None:
+        """The member that the fault hits, if there is one."""
+        leading = self.leaders
+        name = leading[0] if fault.member == LEADER and leading else fault.member
+        if name not in self.up or (fault.kind == "pause" and name in self.paused):
+            return None
+        match fault.kind:
+            case "kill":
+                self.kill(name)
+            case "pause":
+                self.pause(name)
+            case _:
+                self.isolate(name)
+        return name
+
+    async def _put_right(self, fault: Fault, name: str) -> None:
+        match fault.kind:
+            case "kill" if name not in self.up:
+                await self.restart(name)
+            case "pause" if name in self.paused:
+                self.resume(name)
+            case "isolate":
+                self.reconnect(name)
 
     # Time
 
@@ -294,6 +368,11 @@ class AsyncGroup:
         self._spawned.append(task)
         return task
 
+    def _run_program(self, name: str) -> None:
+        seat = self._seat(name)
+        if seat.program is not None and seat.member is not None:
+            self.spawn(name, seat.program(seat.member))
+
     # The end
 
     async def close(self) -> None:
@@ -340,7 +419,6 @@ class AsyncGroup:
         seat.incarnations += 1
         process = MemberProcess(seat.name)
         context = process.context()
-        context.run(REGISTERS.set, self._registers)
         transport = context.run(MemoryTransport, self.network, seat.endpoint)
         try:
             joining = context.run(

@@ -6,7 +6,8 @@ in which they were armed. Nothing here depends on the machine, its speed or a ha
 
 A run always ends. An error says so when nothing is left that could ever happen, when the run has
 taken more virtual time or more callbacks than allowed, or when a callback fails. What needs the
-real world (sockets, threads, processes) is refused.
+real world (sockets, threads, processes) is refused. A guard in memory (`memory://`) that is used
+here has the lease times of this clock, and shares nothing with other loops.
 
 >>> with asyncio.Runner(loop_factory=VirtualLoop) as runner:
 ...     runner.run(asyncio.sleep(3600))
@@ -28,6 +29,7 @@ from contextvars import Context, ContextVar, copy_context
 from typing import Any, NoReturn, TypeVar, TypeVarTuple
 
 from hustings.core.errors import HustingsError
+from hustings.guard.memory import Registers
 
 MOST_SECONDS = 86_400.0  # of virtual time in one run
 MOST_CALLBACKS = 20_000_000  # in one run: minutes of real time
@@ -174,6 +176,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         super().__init__()
         self._selector = _Jump(self)
         self._now = 0.0
+        self.registers = Registers(self.time)  # of guards in memory
         self._clock_resolution = math.ulp(0.0)  # a timer is due at its deadline, not before
         self._armed = 0
         self._most_seconds = most_seconds

@@ -15,7 +15,7 @@ datagram.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -23,8 +23,9 @@ from hustings.core.errors import BadInput
 from hustings.joining import PROTOCOL
 from hustings.net.member import Member
 from hustings.protocols.registry import Protocol
-from hustings.testing.async_group import WITHIN, AsyncGroup, Logged
+from hustings.testing.async_group import WITHIN, AsyncGroup, Logged, Program
 from hustings.testing.clock import MOST_CALLBACKS, MOST_SECONDS, VirtualLoop
+from hustings.testing.faults import Fault
 from hustings.testing.memory_network import Conditions, MemoryNetwork
 
 _T = TypeVar("_T")
@@ -95,6 +96,12 @@ class Group:
         """A new member; options are those of `hustings.join`, and go before the group's own."""
         return self._wait("join", lambda: self.inside.join(name, **options))
 
+    def start(
+        self, names: Iterable[str], program: Program | None = None, **options: Any
+    ) -> list[Member]:
+        """New members, each of which runs a program: now, and again whenever it restarts."""
+        return self._wait("start", lambda: self.inside.start(names, program, **options))
+
     def restart(self, name: str, **options: Any) -> Member:
         """A new incarnation at the same place; a member that is up is killed first."""
         return self._wait("restart", lambda: self.inside.restart(name, **options))
@@ -113,6 +120,10 @@ class Group:
         what each member believes.
         """
         return self._wait("settle", lambda: self.inside.settle(among, within=within, steady=steady))
+
+    def inject(self, faults: Sequence[Fault]) -> None:
+        """Let faults happen; at the end all of them are put right."""
+        self._wait("inject", lambda: self.inside.inject(faults))
 
     def advance(self, seconds: float) -> None:
         """Let virtual time pass."""
@@ -145,6 +156,14 @@ class Group:
     def cut(self, sender: str, to: str) -> None:
         """What one sends no longer reaches the other; the way back stays open."""
         self.inside.cut(sender, to)
+
+    def isolate(self, name: str) -> None:
+        """A member can reach no other one, and no other one can reach it."""
+        self.inside.isolate(name)
+
+    def reconnect(self, name: str) -> None:
+        """Undo all cuts to and from a member."""
+        self.inside.reconnect(name)
 
     def heal(self) -> None:
         """Undo all partitions and cuts."""

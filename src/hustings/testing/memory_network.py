@@ -164,6 +164,10 @@ class MemoryNetwork:
                     for to in other:
                         self.cut(sender, to)
 
+    def mend(self, sender: Endpoint, to: Endpoint) -> None:
+        """Undo one cut."""
+        self._cuts.pop((sender, to), None)
+
     def heal(self) -> None:
         """Undo all cuts."""
         self._cuts.clear()

@@ -19,7 +19,7 @@ from hustings.core.guard import Verdict
 from hustings.core.messages import Message, kind_of
 from hustings.core.view import View
 from hustings.testing.effects import CancelTimer, Effect, Multicast, Send, SetTimer
-from hustings.testing.recording import RecordedMember
+from hustings.testing.recorded import RecordedMember
 from hustings.testing.script_text import effect_text, link_text, timer_text, verdict_text
 
 

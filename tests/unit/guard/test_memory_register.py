@@ -181,6 +181,23 @@ def test_registers_of_one_place_have_its_clock() -> None:
     assert registers.within("y") == []
 
 
+def test_registers_without_open_guards_are_dropped() -> None:
+    registers = Registers()
+    kept, dropped = registers.of("", "kept"), registers.of("", "dropped")
+
+    async def close_one() -> None:
+        async with MemoryGuard(dropped):
+            registers.drop_unused()
+            assert registers.of("", "dropped") is dropped, "a guard is open"
+
+    guard = MemoryGuard(kept)
+    assert guard.register is kept
+    asyncio.run(close_one())
+    registers.drop_unused()
+    assert registers.of("", "kept") is kept
+    assert registers.of("", "dropped") is not dropped
+
+
 # A guard's way to it
 
 

@@ -9,7 +9,7 @@ from hustings.core.messages import Message
 from hustings.net.composition import DELTA, Design, configure
 from hustings.protocols.bully import Bully, BullyConfig, CoordinatorMsg, ElectionMsg, OkMsg
 from hustings.testing.effects import Effect, Send
-from hustings.testing.recording import RecordedMember, view_of
+from hustings.testing.recorded import RecordedMember, view_of
 
 GROUP = [Candidate(member) for member in (1, 2, 3, 4)]
 

@@ -16,7 +16,7 @@ from hustings.quorum.acceptor import Acceptor
 from hustings.quorum.config import Electorate
 from hustings.quorum.recovery import ENROLL
 from hustings.testing.effects import Effect, Persist, Send
-from hustings.testing.recording import recording
+from hustings.testing.recorded import recording
 from hustings.testing.scripted_group import ScriptedGroup, ScriptedMessage
 
 THREE = Electorate(0, (1, 2, 3))

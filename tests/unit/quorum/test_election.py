@@ -19,7 +19,7 @@ from hustings.sim.faults import Crash, Happening, Heal, Leave, Partition, Pause,
 from hustings.sim.faults import schedule as plan
 from hustings.sim.safety import Tokens, Windows
 from hustings.sim.world import Ended, World
-from hustings.testing.recording import RecordedMember, view_of
+from hustings.testing.recorded import RecordedMember, view_of
 
 ME, GROUP = Candidate(4), [Candidate(each) for each in range(1, 6)]
 

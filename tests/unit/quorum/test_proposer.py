@@ -25,7 +25,7 @@ from hustings.quorum.messages import (
 )
 from hustings.quorum.proposer import AGAIN, IDLE, MAX_SENT, Proposer
 from hustings.testing.effects import Effect, SetTimer
-from hustings.testing.recording import recording
+from hustings.testing.recorded import recording
 from tests.unit.quorum.quorum_kit import FIVE, THREE
 
 ME = 9  # no voter: all votes come by message

@@ -9,7 +9,8 @@ import pytest
 
 from hustings.core.errors import BadInput
 from hustings.core.outcome import Guarantee
-from hustings.guard.base import Guard
+from hustings.guard import make_guard
+from hustings.guard.base import Grant, Guard, HeldBy, Holder
 from hustings.guard.memory import MemoryGuard, Registers
 from hustings.testing import Group
 from tests.unit.testing.groups import NAMES
@@ -104,3 +105,45 @@ def test_a_guard_that_does_not_close_is_not_waited_for_without_end() -> None:
         group.restart(leader)
         assert group.now - killed_at <= 5.0
         group.settle()
+
+
+# Guards that a test makes itself
+
+
+async def take(name: str, ttl: float = TTL) -> Grant | HeldBy:
+    async with make_guard("memory://", "jobs") as guard:
+        return await guard.acquire(Holder(name, 1), ttl)
+
+
+def test_a_guard_in_memory_counts_virtual_seconds() -> None:
+    with Group(seed=7) as group:
+        assert isinstance(group.run(take("ada")), Grant)
+        held = group.run(take("ben"))
+        assert isinstance(held, HeldBy)
+        assert held.remaining == pytest.approx(TTL)
+        group.advance(2 * TTL)
+        assert isinstance(group.run(take("ben")), Grant)
+
+
+def test_a_guard_that_was_made_outside_counts_virtual_seconds_too() -> None:
+    guard = make_guard("memory://", "jobs")
+    with Group(seed=7) as group:
+        assert isinstance(group.run(guard.acquire(Holder("ada", 1), TTL)), Grant)
+        assert isinstance(group.run(take("ben")), HeldBy)
+        group.advance(2 * TTL)
+        assert isinstance(group.run(take("ben")), Grant)
+
+
+def test_code_in_a_member_shares_the_registers_of_its_group() -> None:
+    with Group(seed=7) as group:
+        group.start(["a"])
+        assert isinstance(group.run(group.spawn("a", take("ada"))), Grant)
+        assert isinstance(group.run(take("ben")), HeldBy)
+
+
+def test_nothing_of_it_is_left_for_another_group() -> None:
+    for _ in range(2):
+        with Group(seed=7) as group:
+            answer = group.run(take("ada", ttl=3600.0))
+            assert isinstance(answer, Grant)
+            assert answer.token == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -21,25 +22,58 @@ def files() -> dict[str, str]:
 
 def test_every_block_of_python_is_a_file_of_its_own() -> None:
     text = CHAPTER.read_text(encoding="utf-8")
-    assert text.count("```python\n") == len(files()) == 4
+    assert text.count("```python\n") == len(files()) == 5
 
 
-def test_the_tests_of_the_chapter_pass(tmp_path: Path) -> None:
-    expected = 0
-    for name, text in files().items():
-        if "/" not in name:
-            (tmp_path / name).write_text(text, encoding="utf-8")
-            expected += text.count("\ndef test_") * (3 if "params=range(3)" in text else 1)
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-m", "pytest", "-q", "-p", "no:cacheprovider", "."],
-        cwd=tmp_path,
+def written(folder: Path) -> str:
+    """All files of the chapter but the example, in a folder; and the text of all of them."""
+    texts = {name: text for name, text in files().items() if "/" not in name}
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return "".join(texts.values())
+
+
+def run_pytest(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-W", "error", "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    return subprocess.run(
+        [*command, "-p", "hustings.testing.plugin", *options],
+        cwd=folder,
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
         text=True,
         timeout=100,
         check=False,
     )
+
+
+def test_the_tests_of_the_chapter_pass(tmp_path: Path) -> None:
+    text = written(tmp_path)
+    expected = text.count("\ndef test_") + 2 * text.count("(group: Group")  # those have 3 seeds
+    done = run_pytest(tmp_path, ".")
     assert done.returncode == 0, done.stdout
     assert f"\n{expected} passed in" in done.stdout
+
+
+FAILURE = re.compile(r"this run fails: .*\n.*\nreplay it:\n.*\n")
+
+
+def test_the_failure_of_the_chapter_is_what_the_plugin_prints(
+    tmp_path: Path, rewrite: bool
+) -> None:
+    written(tmp_path)
+    failing = tmp_path / "test_seeds.py"
+    text = failing.read_text(encoding="utf-8")
+    passing = "assert post.letters[-1][0] == leader"
+    assert passing in text
+    failing.write_text(text.replace(passing, "assert not post.refused"), encoding="utf-8")
+    done = run_pytest(tmp_path, "--hustings-seeds=30", "--hustings-shrink=60", failing.name)
+    assert done.returncode == 1
+    printed = FAILURE.findall(done.stdout)
+    chapter = CHAPTER.read_text(encoding="utf-8")
+    if rewrite:
+        chapter = FAILURE.sub(lambda _: printed[0], chapter)
+        CHAPTER.write_text(chapter, encoding="utf-8")
+    assert FAILURE.findall(chapter) == printed
 
 
 def test_the_example_and_its_output_are_shown_as_they_are(rewrite: bool) -> None:
@@ -49,8 +83,9 @@ def test_the_example_and_its_output_are_shown_as_they_are(rewrite: bool) -> None
     output = EXAMPLE.with_suffix(".out").read_text(encoding="utf-8")
     if rewrite:
         text = text.replace(shown, source)
-        text = OUTPUT.sub(lambda found: found[1] + output + found[3], text)
+        place = text.rindex("```text\n")
+        text = text[:place] + OUTPUT.sub(lambda found: found[1] + output + found[3], text[place:])
         CHAPTER.write_text(text, encoding="utf-8")
         shown = source
     assert shown == source
-    assert [found[1] for found in OUTPUT.findall(text)] == [output]
+    assert [found[1] for found in OUTPUT.findall(text)][1:] == [output]

@@ -22,7 +22,7 @@ from hustings.testing import (
     recording,
     view_of,
 )
-from hustings.testing.recording import ArmedTimer
+from hustings.testing.recorded import ArmedTimer
 from tests.unit.testing.toys import HailMsg, HereMsg, Keeper, ToyConfig, make_toy
 
 GROUP = [Candidate(1), Candidate(2), Candidate(3)]

@@ -12,7 +12,7 @@ from hustings.layers.detector.heartbeat import (
 )
 from hustings.layers.detector.layer import with_detector
 from hustings.testing.effects import CancelTimer, Multicast, Send, SetTimer
-from hustings.testing.recording import RecordedMember, recording, view_of
+from hustings.testing.recorded import RecordedMember, recording, view_of
 from tests.unit.layers.detector.listeners import Listener, Note, people
 from tests.unit.layers.detector.watchers import Watcher, sends, silence
 

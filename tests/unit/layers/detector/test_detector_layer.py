@@ -21,7 +21,7 @@ from hustings.sim.network import Network
 from hustings.sim.trace import Header, Tracer
 from hustings.sim.world import World
 from hustings.testing.effects import Send, SetTimer
-from hustings.testing.recording import RecordedMember, recording, view_of
+from hustings.testing.recorded import RecordedMember, recording, view_of
 from tests.unit.layers.detector.listeners import Listening, people, under_watch
 
 SETTINGS = {"T": 1.0, "D": 0.25, "delta": 0.25}

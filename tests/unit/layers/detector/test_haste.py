@@ -18,7 +18,7 @@ from hustings.layers.detector.heartbeat import (
 )
 from hustings.layers.detector.layer import DetectorLayer, with_detector
 from hustings.testing.effects import Effect, Multicast, Send
-from hustings.testing.recording import RecordedMember, view_of
+from hustings.testing.recorded import RecordedMember, view_of
 from tests.unit.layers.detector.listeners import people
 from tests.unit.layers.detector.test_detector_layer import bully
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from hustings.core.choice import MemberId
 from hustings.layers.detector.detector import IDLE, PATTERNS, Duties, Pattern, ring
-from hustings.testing.recording import view_of
+from hustings.testing.recorded import view_of
 from tests.unit.layers.detector.listeners import people
 
 

@@ -7,7 +7,7 @@ from hustings.core.messages import Message
 from hustings.layers.detector.heartbeat import HeartbeatConfig, HeartbeatMsg
 from hustings.layers.detector.layer import DetectorLayer, with_detector
 from hustings.testing.effects import Effect, Send
-from hustings.testing.recording import RecordedMember, view_of
+from hustings.testing.recorded import RecordedMember, view_of
 from tests.unit.layers.detector.listeners import Listener, Note, people
 
 

@@ -40,7 +40,7 @@ from hustings.sim.network import Network
 from hustings.sim.trace import Header, Tracer
 from hustings.sim.world import World
 from hustings.testing.effects import Acquire, Multicast, Release, Send
-from hustings.testing.recording import RecordedMember, recording, view_of
+from hustings.testing.recorded import RecordedMember, recording, view_of
 from tests.unit.layers.detector.listeners import people
 from tests.unit.layers.gossip.rumours import Gossip, Note, RumourMsg, Town
 

@@ -18,7 +18,7 @@ from hustings.layers.gossip.messages import (
 )
 from hustings.layers.leadership.priority import priority_of, with_priority
 from hustings.testing.effects import Effect, Send
-from hustings.testing.recording import RecordedMember, view_of
+from hustings.testing.recorded import RecordedMember, view_of
 from tests.unit.layers.detector.listeners import people
 from tests.unit.layers.gossip.rumours import Gossip, Note, RumourMsg, Town
 

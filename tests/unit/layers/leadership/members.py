@@ -13,7 +13,7 @@ from hustings.layers.leadership.layer import LeadershipConfig, LeadershipLayer
 from hustings.layers.leadership.priority import OBSERVER, ByPriority, with_attribute, with_priority
 from hustings.protocols.bully import Bully, BullyConfig
 from hustings.testing.effects import Declare, Effect, Multicast, Send
-from hustings.testing.recording import RecordedMember, view_of
+from hustings.testing.recorded import RecordedMember, view_of
 
 ORDER = ByPriority(HighestId())
 SETTINGS = (

@@ -14,7 +14,7 @@ from hustings.protocols.probabilistic.messages import Call, FinalMsg
 from hustings.protocols.registry import COMPARED, LARGE, classes
 from hustings.protocols.ring import ElectedMsg, Ring, RingConfig
 from hustings.testing.effects import Declare
-from hustings.testing.recording import RecordedMember, view_of
+from hustings.testing.recorded import RecordedMember, view_of
 from tests.unit.layers.leadership.members import ORDER, LeadingMember, people, told
 
 MARK = pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from hustings.sim.faults import Call, Crash, schedule
 from hustings.sim.loss import NoLoss, Uncorrelated
 from hustings.sim.network import Network
 from hustings.testing.effects import Multicast, Send, SetTimer
-from hustings.testing.recording import RecordingContext, recording, view_of
+from hustings.testing.recorded import RecordingContext, recording, view_of
 from tests.unit.layers.gossip.rumours import Scales, Town
 
 READY = 20.0  # by then members of these small towns know each other
