@@ -1,10 +1,11 @@
 """Leader election for groups of any size.
 
 >>> import hustings
->>> async def work():
+>>> async def work(term):
+...     print("I lead in term", term.number)
+>>> async def main():
 ...     async with hustings.join("billing", seeds=["10.0.0.1:7400"]) as member:
-...         async with member.campaign() as term:
-...             print("I lead in term", term.number)
+...         await member.run(work)
 """
 
 # Nothing is imported here: a command that meets Ctrl-C while this is read could not say so.
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from hustings.joining import Joining as Joining
     from hustings.joining import join as join
     from hustings.net.campaign import Term as Term
+    from hustings.net.loss_reason import LossReason as LossReason
     from hustings.net.member import Member as Member
     from hustings.net.member_state import Leadership as Leadership
     from hustings.net.member_state import LeadershipLost as LeadershipLost
@@ -31,6 +33,7 @@ _WHERE = {
     "Joining": "hustings.joining",
     "Leadership": "hustings.net.member_state",
     "LeadershipLost": "hustings.net.member_state",
+    "LossReason": "hustings.net.loss_reason",
     "Member": "hustings.net.member",
     "Metrics": "hustings.net.member_state",
     "NotLeader": "hustings.net.member_state",
@@ -49,6 +52,7 @@ __all__ = [
     "Joining",
     "Leadership",
     "LeadershipLost",
+    "LossReason",
     "Member",
     "Metrics",
     "NotLeader",

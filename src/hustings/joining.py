@@ -6,7 +6,7 @@ import os
 import re
 import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -29,6 +29,7 @@ from hustings.net.files import make_state_folder, shown, state_folder
 from hustings.net.filter import FrameFilter
 from hustings.net.keys import ring_of
 from hustings.net.limits import Counters, Limits
+from hustings.net.logs import MemberLog
 from hustings.net.member import Member, checked_attributes
 from hustings.net.node import MemberNode
 from hustings.net.peer_addresses import Place
@@ -80,7 +81,6 @@ class Wanted:
     insecure: bool = False
     seed: int = 0
     incarnation: int | None = None
-    note: Callable[[str], None] | None = None
 
 
 def join(
@@ -114,7 +114,6 @@ def join(
     transport: Transport | None = None,
     seed: int | None = None,
     incarnation: int | None = None,
-    note: Callable[[str], None] | None = None,
 ) -> Joining:
     """Join a group: `async with hustings.join("billing", seeds=["10.0.0.1"]) as member:`.
 
@@ -167,7 +166,7 @@ def join(
     places = _places(seeds, bind, advertise, group_address, transport)
     wanted = _wanted(group, name, design, made, attributes or {}, places, state, insecure)
     ring, seed = ring_of(key, places.bind, insecure), _chance(63) if seed is None else seed
-    return Joining(replace(wanted, ring=ring, seed=seed, incarnation=incarnation, note=note))
+    return Joining(replace(wanted, ring=ring, seed=seed, incarnation=incarnation))
 
 
 def _leadership(
@@ -391,8 +390,8 @@ async def _open(wanted: Wanted, opened: _Opened) -> Member:
         guarantee=_guarantee(wanted),
         bound=wanted.config.pause,
         steady=wanted.config.steady,
-        note=wanted.note,
         close=opened.close,
+        guard="" if wanted.guard is None else wanted.guard.kind,
     )
     opened.node = node = MemberNode(
         transport=transport,
@@ -424,7 +423,7 @@ async def _agreed(wanted: Wanted) -> AgreedConfig:
     guard, lease = wanted.guard, wanted.config.lease
     fields: tuple[Field, ...] = ()
     if guard is not None and lease is not None and not wanted.design.observer:
-        fields = await guard.agreed(lease.asked, wanted.note or (lambda _: None))
+        fields = await guard.agreed(lease.asked, MemberLog(wanted.group, wanted.name).note)
     return agreed_config(wanted.design, wanted.config, wanted.places.multicast, fields)
 
 
@@ -470,8 +469,9 @@ def _memory(wanted: Wanted, opened: _Opened) -> tuple[Storage, int]:
     incarnation = _incarnation(wanted)
     if wanted.state is None:
         return VolatileStorage(), incarnation
-    if make_state_folder(wanted.state) and wanted.note is not None:
-        wanted.note(f"state directory {shown(wanted.state)} was not there and is made")
+    if make_state_folder(wanted.state):
+        said = f"state directory {shown(wanted.state)} was not there and is made"
+        MemberLog(wanted.group, wanted.name).note(said)
     from urllib.parse import quote  # noqa: PLC0415 (memory: few keep a state)
 
     from hustings.net.state_file import (  # noqa: PLC0415 (memory: likewise)

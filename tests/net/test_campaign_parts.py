@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 
 from hustings.net.campaign import Campaign
+from hustings.net.loss_reason import NO_LEADER, LossReason
 from hustings.net.member_state import Leadership, LeadershipLost
 from tests.net.kit.virtual import virtually
+
+ENDED = LossReason(kind=NO_LEADER, words="nobody leads")
 
 
 def state(term: int = 7, *, leading: bool = True) -> Leadership:
@@ -30,6 +33,9 @@ class Office:
 
     async def wait_to_lead(self) -> Leadership:
         return state()
+
+    def loss_reason(self, number: int) -> LossReason:
+        return LossReason(kind=NO_LEADER, words=f"the lease of term {number} ended")
 
     def began(self, campaign: Campaign) -> None:
         self.running.append(campaign)
@@ -95,7 +101,7 @@ def test_a_block_ends_with_the_leadership_and_says_so() -> None:
 
         task = asyncio.create_task(work())
         await asyncio.sleep(0)
-        campaign.end()
+        campaign.end(ENDED)
         with pytest.raises(LeadershipLost, match=r"a leads group 'g' no longer \(term 7\)") as lost:
             await task
         assert isinstance(lost.value.__cause__, asyncio.CancelledError)
@@ -116,7 +122,7 @@ def test_a_task_that_somebody_else_cancels_too_is_cancelled() -> None:
         task = asyncio.create_task(work())
         await asyncio.sleep(0)
         if ended:
-            campaign.end()
+            campaign.end(ENDED)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -147,7 +153,7 @@ def test_a_block_within_a_task_that_was_cancelled_before_ends_by_itself() -> Non
         task.cancel()
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-        campaign.end()
+        campaign.end(ENDED)
         assert await task == "lost"
 
     virtually(story())
@@ -166,7 +172,7 @@ def test_errors_of_a_block_are_its_own_also_when_it_has_ended() -> None:
 
         task = asyncio.create_task(work())
         await asyncio.sleep(0)
-        campaign.end()
+        campaign.end(ENDED)
         with pytest.raises(ValueError, match="clumsy"):
             await task
         assert task.cancelling() == 0
@@ -178,14 +184,14 @@ def test_a_block_that_ends_its_own_leadership_and_then_itself_is_not_disturbed()
     async def story() -> None:
         campaign = Office().campaign()
         async with campaign as term:
-            campaign.end()
+            campaign.end(ENDED)
             assert term.lost.is_set()
         await asyncio.sleep(0.1)
         other = Office().campaign()
 
         async def linger() -> None:
             async with other:
-                other.end()
+                other.end(ENDED)
                 await asyncio.sleep(0.1)
 
         with pytest.raises(LeadershipLost):
@@ -201,11 +207,11 @@ def test_a_block_that_ends_its_own_leadership_and_then_itself_is_not_disturbed()
 def test_what_has_ended_or_never_began_cannot_be_ended() -> None:
     async def story() -> None:
         campaign = Office().campaign()
-        campaign.end()
+        campaign.end(ENDED)
         campaign.ask_to_finish()
         async with campaign as term:
             pass
-        campaign.end()
+        campaign.end(ENDED)
         assert not term.lost.is_set()
         await asyncio.sleep(0.1)
         twice = Office().campaign()
@@ -219,9 +225,9 @@ def test_what_has_ended_or_never_began_cannot_be_ended() -> None:
 
         task = asyncio.create_task(work())
         await asyncio.sleep(0)
-        twice.end()
+        twice.end(ENDED)
         await asyncio.sleep(0.5)
-        twice.end()  # which must not cut its cleaning up short
+        twice.end(ENDED)  # which must not cut its cleaning up short
         with pytest.raises(LeadershipLost):
             await task
         assert asyncio.get_running_loop().time() >= 1.1

@@ -9,9 +9,12 @@ from functools import partial
 import pytest
 
 import hustings
+from hustings.net.loss_reason import NO_LEADER, LossReason
 from hustings.net.member import Member
 from tests.net.kit.crowd import Crowd
 from tests.net.kit.loops import background, run, throughout, until
+
+ENDED = LossReason(kind=NO_LEADER, words="nobody leads")
 
 
 def reached(what: Sized, size: int) -> bool:
@@ -135,7 +138,7 @@ def test_cancelling_from_outside_at_the_moment_of_the_loss_is_not_swallowed_eith
             task = asyncio.create_task(work())
             await until(lambda: leader.campaigns, "the body runs")
             for campaign in list(leader.campaigns):
-                campaign.end()
+                campaign.end(ENDED)
             task.cancel()  # before the task has had a chance to run
             with pytest.raises(asyncio.CancelledError):
                 await task

@@ -13,6 +13,7 @@ import pytest
 import hustings
 from hustings.core.names import member_id
 from hustings.joining import default_name
+from hustings.net.logs import notes_of
 from tests.net.kit.crowd import Crowd, dropped
 from tests.net.kit.loops import run, throughout, until
 from tests.net.kit.ports import free_address, free_port
@@ -81,14 +82,19 @@ def test_a_seed_by_name_is_resolved() -> None:
 def test_a_seed_that_cannot_be_resolved_is_told_once_and_tried_again() -> None:
     async def story() -> None:
         said: list[str] = []
-        async with Crowd(note=said.append) as crowd:
-            member = await crowd.add("a", seeds=["nowhere.invalid:7400"])
-            await until(lambda: member.is_leader, "alone, it leads")
-            looked = [each for each in said if "nowhere.invalid:7400 cannot be resolved" in each]
-            assert len(looked) == 1
-            assert "trying again" in looked[0]
-            await until(lambda: any("no seed answers yet" in each for each in said), "so is that")
-            await throughout(0.5, lambda: len(said) == 2, "each is said once")
+        with notes_of("crowd", said.append):
+            async with Crowd() as crowd:
+                member = await crowd.add("a", seeds=["nowhere.invalid:7400"])
+                await until(lambda: member.is_leader, "alone, it leads")
+                looked = [
+                    each for each in said if "nowhere.invalid:7400 cannot be resolved" in each
+                ]
+                assert len(looked) == 1
+                assert "trying again" in looked[0]
+                await until(
+                    lambda: any("no seed answers yet" in each for each in said), "so is that"
+                )
+                await throughout(0.5, lambda: len(said) == 2, "each is said once")
 
     run(story())
 
@@ -311,13 +317,15 @@ def test_a_state_directory_is_made_for_its_owner_only(tmp_path: Path) -> None:
     async def scenario() -> None:
         notes: list[str] = []
         folder = tmp_path / "a.d"
-        async with hustings.join("billing", name="a", state=folder, note=notes.append):
-            assert folder.stat().st_mode & 0o777 == 0o700
-            assert list(folder.glob("*.state"))
+        with notes_of("billing", notes.append):
+            async with hustings.join("billing", name="a", state=folder):
+                assert folder.stat().st_mode & 0o777 == 0o700
+                assert list(folder.glob("*.state"))
         made = f"state directory {folder} was not there and is made"
         assert notes.count(made) == 1
-        async with hustings.join("billing", name="a", state=folder, note=notes.append):
-            pass
+        with notes_of("billing", notes.append):
+            async with hustings.join("billing", name="a", state=folder):
+                pass
         assert notes.count(made) == 1
 
     run(scenario())

@@ -26,7 +26,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from hustings.agent.child import ChildCommand, CommandEnd
-from hustings.agent.restarts import RestartPolicy, Restarts
 from hustings.agent.supervisor import SETTLE_S, adopt_orphans
 from hustings.core.durations import show_duration
 from hustings.core.errors import BadInput, HustingsError
@@ -34,6 +33,7 @@ from hustings.core.outcome import Guarantee
 from hustings.guard.urls import parse_url
 from hustings.net.composition import LEASE
 from hustings.net.member_state import LeadershipLost
+from hustings.net.restarts import RestartPolicy, Restarts
 
 if TYPE_CHECKING:
     from hustings.joining import Joining

@@ -10,7 +10,7 @@ import logging
 import signal
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, fields
 from socket import socket
 from typing import Any, Protocol
@@ -31,6 +31,7 @@ from hustings.net.addresses import Address, endpoints, parse_address, permit
 from hustings.net.files import check_state_folder
 from hustings.net.keys import Key, read_key
 from hustings.net.limits import Counters
+from hustings.net.logs import notes_of
 from hustings.net.member import Member
 from hustings.net.member_state import Leadership
 from hustings.net.seal import KeyRing
@@ -398,6 +399,7 @@ class Sockets:
         self._config = config
         self._counters = Counters()
         self._transport: UdpTransport | None = None
+        self._notes = ExitStack()
         self.warning = self._check()
 
     async def open(self) -> str:
@@ -408,7 +410,8 @@ class Sockets:
 
     async def join(self, group: GroupConfig, note: Callable[[str], None]) -> Member:
         """A member that has found its group, or is alone for now."""
-        return await self._joining(group, transport=self._transport, note=note).open()
+        self._notes.enter_context(notes_of(group.group, note))
+        return await self._joining(group, transport=self._transport).open()
 
     def drops(self) -> Mapping[str, int]:
         """Counts of data that the port refused before a group had it."""
@@ -416,6 +419,7 @@ class Sockets:
 
     async def close(self) -> None:
         """Stop listening."""
+        self._notes.close()
         if self._transport is not None:
             await self._transport.close()
             await asyncio.sleep(0)  # let the port's tasks notice

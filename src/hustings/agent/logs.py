@@ -18,6 +18,7 @@ from typing import Self, TextIO
 
 from hustings.agent.config import FORMATS, LEVELS
 from hustings.core.errors import printable
+from hustings.net.logs import NAME, NOTE
 
 _ROOM = 4096  # lines
 _LAST_WORDS_S = 1.0  # seconds that an agent that ends waits for its log
@@ -131,9 +132,14 @@ class Bridge(logging.Handler):
         self._log = log
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Handle one record."""
+        """Handle one record. A member's notes come another way: its daemon asks for them."""
+        event, told = "library", record.getMessage()
         say = self._log.error if record.levelno >= logging.ERROR else self._log.warning
         fields: dict[str, object] = {"logger": record.name}
         if record.exc_info:
             fields["trace"] = logging.Formatter().formatException(record.exc_info)
-        say("library", " ".join(record.getMessage().split()), **fields)
+        if record.name == NAME:
+            event, told = record.__dict__.get("event", event), record.__dict__.get("sentence", told)
+            fields = {"group": record.__dict__.get("group"), **fields}
+        if event != NOTE:
+            say(event, " ".join(told.split()), **fields)

@@ -9,8 +9,12 @@ from queue import Empty, SimpleQueue
 from hustings.blocking.loop import Flag
 from hustings.core.errors import HustingsError
 from hustings.net import campaign as asynchronous
+from hustings.net.logs import WARNING, MemberLog
+from hustings.net.loss_reason import LossReason
 from hustings.net.member import Member
 from hustings.net.member_state import LeadershipLost, NotLeader
+
+LATE_S = 10.0  # seconds after a loss in which a block should have ended
 
 
 class Term:
@@ -22,8 +26,8 @@ class Term:
         self.group = term.group
         self.member = term.member
         self._theirs = term
-        self.lost: threading.Event = Flag()  # set when leadership is over
-        self.draining: threading.Event = Flag()  # set before a transfer: finish your work
+        self.lost = Flag()  # set when leadership is over
+        self.draining = Flag()  # set before a transfer: finish your work
 
     @property
     def remaining(self) -> float:
@@ -33,9 +37,12 @@ class Term:
     def check(self) -> None:
         """Raise `LeadershipLost` if leadership is over, by the clock at this moment."""
         if self.remaining <= 0:
-            raise LeadershipLost(
-                f"{self.member} leads group {self.group!r} no longer (term {self.number})"
-            )
+            raise self._theirs.loss()
+
+    @property
+    def reason(self) -> LossReason | None:
+        """Why leadership is over, once it is."""
+        return self._theirs.reason
 
     def __repr__(self) -> str:
         return f"Term(group={self.group!r}, number={self.number}, token={self.token})"
@@ -58,7 +65,7 @@ class Campaign:
         """Wait until the block has ended."""
         try:
             async with member.campaign(drain) as theirs:
-                await self._stand_for_block(theirs)
+                await self._stand_for_block(theirs, member.log)
         except LeadershipLost:
             pass  # the block was told
         except HustingsError as error:
@@ -66,7 +73,7 @@ class Campaign:
         finally:
             self.entered.put(NotLeader("this member was closed meanwhile"))
 
-    async def _stand_for_block(self, theirs: asynchronous.Term) -> None:
+    async def _stand_for_block(self, theirs: asynchronous.Term, log: MemberLog) -> None:
         self.term = term = Term(theirs)
         telling = asyncio.create_task(_pass_on(theirs.draining, term.draining))
         self.entered.put(term)
@@ -74,7 +81,9 @@ class Campaign:
             await self._over.wait()
         except asyncio.CancelledError:
             term.lost.set()
+            late = asyncio.get_running_loop().call_later(LATE_S, _say_late, log, theirs)
             await self._over.wait()
+            late.cancel()
             raise
         finally:
             term.lost.set()
@@ -93,6 +102,14 @@ class Campaign:
     def end(self) -> None:
         """The block has ended. Called on the loop."""
         self._over.set()
+
+
+def _say_late(log: MemberLog, term: asynchronous.Term) -> None:
+    said = (
+        f"the block of a campaign goes on {LATE_S:g} s after its leadership was lost "
+        f"({term.reason}): it must check term.lost"
+    )
+    log.say(WARNING, "job-late", said, term=term.number, token=term.token)
 
 
 async def _pass_on(theirs: asyncio.Event, ours: threading.Event) -> None:

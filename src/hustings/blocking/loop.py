@@ -12,7 +12,8 @@ import asyncio
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
@@ -29,7 +30,7 @@ class Flag(threading.Event):
     def __init__(self) -> None:
         super().__init__()
         self._up = False
-        self._waiting: deque[threading.Lock] = deque()
+        self.waiting: deque[threading.Lock] = deque()
 
     def is_set(self) -> bool:
         """Whether the flag is set."""
@@ -38,21 +39,36 @@ class Flag(threading.Event):
     def set(self) -> None:
         """Set the flag for ever; all waiting threads go on."""
         self._up = True
-        while self._waiting:
+        while self.waiting:
             try:
-                self._waiting.popleft().release()
+                self.waiting.popleft().release()
             except IndexError:
                 break  # two threads set it at once
+            except RuntimeError:
+                continue  # the waiter waits for another flag, too, and that one was set
 
     def clear(self) -> None:
         raise TypeError("what has happened stays so")
 
     def wait(self, timeout: float | None = None) -> bool:
         """Whether the flag was set in that time."""
-        mine = threading.Lock()
-        mine.acquire()
-        self._waiting.append(mine)
-        return self._up or mine.acquire(timeout=-1 if timeout is None else max(0.0, timeout))
+        return wait_for_any((self,), timeout)
+
+
+def wait_for_any(flags: Sequence[Flag], timeout: float | None = None) -> bool:
+    """Whether one of the flags was set in that time."""
+    mine = threading.Lock()
+    mine.acquire()
+    for flag in flags:
+        flag.waiting.append(mine)
+    try:
+        if any(flag.is_set() for flag in flags):
+            return True
+        return mine.acquire(timeout=-1 if timeout is None else max(0.0, timeout))
+    finally:
+        for flag in flags:
+            with suppress(ValueError):  # a flag that was set has removed it
+                flag.waiting.remove(mine)
 
 
 class Asked(Generic[T]):

@@ -10,20 +10,30 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from types import TracebackType
-from typing import ParamSpec
+from typing import Generic, ParamSpec, TypeVar
 
 from hustings import joining
 from hustings.blocking.campaign import Campaign, Term
-from hustings.blocking.loop import Asked, LoopThread
+from hustings.blocking.loop import Asked, LoopThread, wait_for_any
 from hustings.blocking.observing import Newest, Observation
 from hustings.core.choice import MemberId
 from hustings.core.outcome import Guarantee
 from hustings.net import member as asynchronous
-from hustings.net.member_state import Leadership, Metrics, NotLeader, Peer
+from hustings.net.job import (
+    JobOptions,
+    Tries,
+    check_plain_function,
+    job_options,
+    tell_late,
+    tell_restart,
+)
+from hustings.net.logs import MemberLog
+from hustings.net.member_state import Leadership, LeadershipLost, Metrics, NotLeader, Peer
 
 EXIT_S = 2.0  # seconds for a goodbye when the interpreter exits
 
 P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Member:
@@ -99,6 +109,11 @@ class Member:
         """Sentences worth a log line."""
         return list(self._member.notes)
 
+    @property
+    def log(self) -> MemberLog:
+        """Writes records about this member."""
+        return self._member.log
+
     def members(self) -> tuple[Peer, ...]:
         """All known members, this one too, by name."""
         return self._thread.read(self._member.members)
@@ -139,6 +154,25 @@ class Member:
             if self._thread.soon(campaign.end):
                 with suppress(NotLeader):
                     holding.result()
+
+    def run(
+        self,
+        job: Callable[[Term], T],
+        *,
+        every: str | float | None = None,
+        restart: str = "on-failure",
+        restart_delay: str | float | None = None,
+        max_restarts: int | None = None,
+        drain: str | float = 0.0,
+    ) -> T:
+        """Run `job(term)` in this thread whenever this member leads, until it has finished.
+
+        As `run` of `hustings.join`, but a thread cannot be cancelled. A job that takes long looks
+        at `term.lost`, or calls `term.check()`, and returns when leadership is over. Then it begins
+        again when this member leads again.
+        """
+        options = job_options(every, restart, restart_delay, max_restarts, drain, grace=0.0)
+        return ThreadJob(self, job, options).run()
 
     def elect(self) -> None:
         """Call an election."""
@@ -215,6 +249,51 @@ class Member:
 
     def _say_goodbye(self) -> None:
         self.close(EXIT_S)
+
+
+class ThreadJob(Generic[T]):
+    """One call of `member.run` in a thread; `net.job` says what a job is."""
+
+    def __init__(self, member: Member, job: Callable[[Term], T], options: JobOptions) -> None:
+        check_plain_function(job)
+        self._member = member
+        self._job = job
+        self._options = options
+        self._tries = Tries(options)
+
+    def run(self) -> T:
+        """Run the job until it has finished; return its result, or raise its error."""
+        while True:
+            with self._member.campaign(drain=self._options.drain_s) as term:
+                finished = self._runs(term)
+            if finished is not None:
+                return finished[0]
+
+    def _runs(self, term: Term) -> tuple[T] | None:
+        first = time.monotonic()
+        while True:
+            began = time.monotonic()
+            error: Exception | None = None
+            try:
+                result = self._job(term)
+            except LeadershipLost as lost:
+                if term.remaining <= 0:
+                    return None
+                error = lost
+            except Exception as caught:
+                error = caught
+            if term.lost.is_set() or term.draining.is_set():
+                tell_late(self._member.log, term, error)
+                return None
+            now = time.monotonic()
+            start = self._tries.after(error, first, began, now)
+            if start is None and error is not None:
+                raise error
+            if start is None:
+                return (result,)
+            tell_restart(self._member.log, term, error, start - now)
+            if wait_for_any((term.lost, term.draining), start - time.monotonic()):
+                return None
 
 
 class Joining:

@@ -17,8 +17,8 @@ from hustings.lab.options import parse_settings
 
 if TYPE_CHECKING:
     from hustings.agent.command import CommandSpec, Say
-    from hustings.agent.restarts import RestartPolicy
     from hustings.joining import Joining
+    from hustings.net.restarts import RestartPolicy
 
 RESTARTS = ("never", "on-failure", "always")
 
@@ -262,7 +262,6 @@ def run(
         state=state,
         guard=guard,
         guard_settings=_lease(spec, guard, ttl),
-        note=lambda sentence: say(f"note: {sentence}"),
     )
     return _supervised(wanted, spec, say)
 
@@ -270,8 +269,10 @@ def run(
 def _supervised(wanted: Joining, spec: CommandSpec, say: Say) -> int:
     from hustings.agent import event_loop
     from hustings.agent.command import supervise
+    from hustings.net.logs import notes_of
 
-    return event_loop.run(supervise(wanted, spec, say))
+    with notes_of(wanted.wanted.group, lambda sentence: say(f"note: {sentence}")):
+        return event_loop.run(supervise(wanted, spec, say))
 
 
 def _spec(
@@ -316,8 +317,8 @@ def _voice(quiet: bool, verbose: bool) -> Say:
 
 
 def _policy(when: str, delay: str, most: int | None) -> RestartPolicy:
-    from hustings.agent.restarts import Restart, RestartPolicy
     from hustings.core.durations import parse_duration
+    from hustings.net.restarts import Restart, RestartPolicy
 
     return RestartPolicy(Restart(when), parse_duration(delay, "--restart-delay"), most)
 

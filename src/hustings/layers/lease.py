@@ -184,6 +184,7 @@ class LeaseLayer(Layer):
 
     adds: ClassVar[str] = "a guard"
     messages: ClassVar[tuple[type[Message], ...]] = (LeaseHeldMsg,)
+    lapsed: ClassVar[str] = LAPSED  # the reason that is declared when a window has ended
     leader: MemberId | None = None
     term: int = 0
 

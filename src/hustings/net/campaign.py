@@ -13,6 +13,7 @@ import asyncio
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from hustings.net.loss_reason import LossReason
 from hustings.net.member_state import Leadership, LeadershipLost
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 class Term:
     """One term of leadership, as the code inside a campaign sees it."""
 
-    __slots__ = ("_of", "draining", "group", "lost", "member", "number", "token")
+    __slots__ = ("_of", "draining", "group", "lost", "member", "number", "reason", "token")
 
     def __init__(self, state: Leadership, member: Member) -> None:
         self.number = state.term
@@ -30,6 +31,7 @@ class Term:
         self.group = state.group
         self.member = member.name
         self._of = member
+        self.reason: LossReason | None = None  # why leadership is over, once it is
         self.lost = asyncio.Event()  # set when leadership is over
         self.draining = asyncio.Event()  # set before a transfer: finish your work
 
@@ -44,9 +46,12 @@ class Term:
     def check(self) -> None:
         """Raise `LeadershipLost` unless this member leads now, by the clock at this moment."""
         if self.remaining <= 0:
-            raise LeadershipLost(
-                f"{self.member} leads group {self.group!r} no longer (term {self.number})"
-            )
+            raise self.loss()
+
+    def loss(self) -> LeadershipLost:
+        """The error that says that this term is over, and why."""
+        reason = self.reason or self._of.loss_reason(self.number)
+        return LeadershipLost.of(self.member, self.group, self.number, reason)
 
     def __repr__(self) -> str:
         return f"Term(group={self.group!r}, number={self.number}, token={self.token})"
@@ -87,9 +92,7 @@ class Campaign:
             return
         outer = task.uncancel() > self._cancelling  # other code has cancelled the task too
         if not outer and kind is not None and issubclass(kind, asyncio.CancelledError):
-            raise LeadershipLost(
-                f"{self._member.name} leads group {term.group!r} no longer (term {term.number})"
-            ) from error
+            raise term.loss() from error
 
     def holds(self, state: Leadership, *, alone: bool) -> bool:
         """Whether this campaign may go on.
@@ -105,11 +108,12 @@ class Campaign:
         if self._term is not None:
             self._term.draining.set()
 
-    def end(self) -> None:
+    def end(self, reason: LossReason) -> None:
         """End the block now, because leadership is over."""
         term, task = self._term, self.task
         if term is None or task is None or term.lost.is_set() or self.done.is_set():
             return
+        term.reason = reason
         term.lost.set()
         if task is asyncio.current_task():
             # The block's own code ended the leadership, and may finish before it awaits anything.

@@ -12,15 +12,19 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from math import inf
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from hustings.core.choice import Candidate, MemberId, candidate
 from hustings.core.errors import BadInput, UnknownName
 from hustings.core.names import LONGEST_NAME, PROJECT, is_attribute_name
 from hustings.core.outcome import Elected, GaveUp, Guarantee, NoLeader, Outcome
 from hustings.layers.gossip.messages import MAX_ATTRIBUTES
+from hustings.layers.leadership.layer import PAUSED
 from hustings.layers.leadership.priority import OBSERVER, with_attribute
-from hustings.net.campaign import Campaign
+from hustings.net import loss_reason
+from hustings.net.campaign import Campaign, Term
+from hustings.net.logs import DEBUG, ERROR, INFO, NOTE, WARNING, MemberLog
+from hustings.net.loss_reason import LossReason
 from hustings.net.member_state import (
     JOINING,
     LEFT,
@@ -37,6 +41,10 @@ from hustings.net.wire import SIGNED
 
 if TYPE_CHECKING:
     from hustings.net.keys import Key
+
+T = TypeVar("T")
+
+ELECTED, LOST = "leader-elected", "leader-lost"  # events of the log
 
 LARGEST = sys.float_info.max
 MOST_ATTRIBUTES = MAX_ATTRIBUTES - 2  # two are kept for the project's own
@@ -68,8 +76,8 @@ class Member:
         guarantee: Guarantee,
         bound: float,
         steady: float,
-        note: Callable[[str], None] | None,
         close: Callable[[bool], Awaitable[None]],  # True: stop as a crash would
+        guard: str = "",  # the kind of its guard
     ) -> None:
         self.name = name
         self.group = group
@@ -89,11 +97,13 @@ class Member:
         self._me = me
         self._node: MemberNode | None = None
         self._outcome: Outcome = NoLeader(JOINING)
-        self._note = note
         self._close = close
+        self._guard = guard
+        self.log = MemberLog(group, name)
         self._changed = asyncio.Event()
         self._closed = False
         self._yielding = 0  # transfers under way
+        self._over: LossReason | None = None  # why leadership ends, if its owner wants that
         self._leads_since = 0.0
         self.clock = asyncio.get_running_loop().time  # callable from any thread
         self._metrics = MetricsRecorder(self.clock)
@@ -201,6 +211,36 @@ class Member:
         """
         return Campaign(self, 0.0 if drain is None else drain)
 
+    async def run(
+        self,
+        job: Callable[[Term], Awaitable[T]],
+        *,
+        every: str | float | None = None,
+        restart: str = "on-failure",
+        restart_delay: str | float | None = None,
+        max_restarts: int | None = None,
+        drain: str | float = 0.0,
+        grace: str | float = "10s",
+    ) -> T:
+        """Run `job(term)` whenever this member leads, until the job has finished; its result.
+
+        The job is cancelled when leadership is lost, and begins again when this member leads again.
+        A job that raises begins again after `restart_delay` (1 s), which doubles up to a minute;
+        `restart` is "on-failure", "always" or "never", and `max_restarts` limits restarts in a row.
+        What a job raises then is raised here. With `every` the job runs once in each period.
+        A transfer gives the job `drain` seconds to return, after `term.draining` is set. When this
+        call is cancelled, the job has `grace` seconds to clean up.
+
+        >>> async def work(member):
+        ...     async def report(term):
+        ...         print("the only report, in term", term.number)
+        ...     await member.run(report, every="5m")
+        """
+        from hustings.net.job import JobRun, job_options  # noqa: PLC0415 (memory: few run a job)
+
+        options = job_options(every, restart, restart_delay, max_restarts, drain, grace)
+        return await JobRun(self, job, options).run()
+
     def began(self, campaign: Campaign) -> None:
         """A campaign has begun."""
         self.campaigns[campaign] = None
@@ -240,7 +280,8 @@ class Member:
         It is chosen again only if no other member is there, or after `stand`.
         """
         node = self._open()
-        async with self._giving_way(drain):
+        resigned = loss_reason.gave_way(loss_reason.STOOD_BACK, "this member resigned")
+        async with self._giving_way(drain, resigned):
             self._done(node.upon(node.leadership.stand_back))
 
     async def stand(self) -> None:
@@ -263,7 +304,8 @@ class Member:
             raise NotLeader(f"{self.name} does not lead group {self.group!r}: ask its leader")
         done: list[bool] = []
         own = any(each.task is asyncio.current_task() for each in self.campaigns)
-        async with self._giving_way(drain):
+        over = loss_reason.gave_way(loss_reason.HANDED_OVER, f"leadership is handed over to {to}")
+        async with self._giving_way(drain, over):
             self._done(node.upon(lambda ctx: done.append(node.leadership.hand_over(ctx, heir.id))))
         if not any(done):
             raise NotLeader(f"{self.name} could not hand over group {self.group!r} to {to!r}")
@@ -315,7 +357,8 @@ class Member:
         node = self._node
         try:
             if node is not None:
-                async with self._giving_way(None):
+                left = loss_reason.gave_way(loss_reason.LEFT_GROUP, "this member leaves the group")
+                async with self._giving_way(None, left):
                     node.leave()
         finally:  # also if the caller is cancelled
             await self._end(LEFT)
@@ -340,14 +383,15 @@ class Member:
     def note(self, sentence: str) -> None:
         self.notes.append(sentence)
         del self.notes[:-_NOTES]
-        if self._note is not None:
-            self._note(sentence)
+        self.log.note(sentence)
 
     def failed(self, error: Exception) -> None:
         if self.error is None:
             self.error = error
         if self.opened:  # else the caller of `join` gets the error
-            self.note(f"this member cannot go on: {error}")
+            sentence = f"this member cannot go on: {error}"
+            self.notes.append(sentence)
+            self.log.say(ERROR, NOTE, sentence, term=self.term)
         asyncio.get_running_loop().create_task(self._end(str(error)))
 
     # Inside
@@ -384,17 +428,19 @@ class Member:
         return found[0]
 
     @asynccontextmanager
-    async def _giving_way(self, drain: float | None) -> AsyncIterator[None]:
+    async def _giving_way(self, drain: float | None, reason: LossReason) -> AsyncIterator[None]:
         """A block in which no campaign runs and none begins."""
         self._yielding += 1
+        self._over = reason
         try:
-            await self._drain(drain)
+            await self._drain(drain, reason)
             yield
         finally:
+            self._over = None
             self._yielding -= 1
             self._wake()
 
-    async def _drain(self, drain: float | None) -> None:
+    async def _drain(self, drain: float | None, reason: LossReason) -> None:
         """Let campaigns finish; cancel those that do not."""
         caller = asyncio.current_task()  # a campaign need not wait for itself
         running = [each for each in self.campaigns if each.task is not caller]
@@ -405,7 +451,7 @@ class Member:
         patience = max(each.drain for each in running) if drain is None else drain
         await _all_done(running, patience)
         for campaign in running:
-            campaign.end()
+            campaign.end(reason)
         await _all_done(running, _ENDING)
 
     def _publish(self) -> None:
@@ -414,12 +460,65 @@ class Member:
         if self.state.leading and not (before.leading and before.term == self.state.term):
             self._leads_since = asyncio.get_running_loop().time()
         alone = self._node is not None and self._node.stack.seats == 1
-        for campaign in list(self.campaigns):
-            if not campaign.holds(self.state, alone=alone):
-                campaign.end()
+        ended = [each for each in self.campaigns if not each.holds(self.state, alone=alone)]
+        led_on = self.state.leading and (self.state.term == before.term or not alone)
+        reason = self.loss_reason() if ended or (before.leading and not led_on) else None
+        if reason is not None:
+            for campaign in ended:
+                campaign.end(reason)
         self._metrics.changed(before, self.state)
+        if before != self.state:
+            self._tell(before, reason)
         if before != self.state or self._closed:
             self._wake()
+
+    def loss_reason(self, number: int | None = None) -> LossReason:
+        """Why this member leads no longer, or not in the term of before, `number`."""
+        outcome, node, state = self._outcome, self._node, self.state
+        if self._over is not None:
+            return self._over
+        if self._closed:
+            why = "this member left the group" if self.error is None else str(self.error)
+            kind = loss_reason.LEFT_GROUP if self.error is None else loss_reason.MEMBER_FAILED
+            return loss_reason.gave_way(kind, why)
+        stall = 0.0 if node is None else node.recent_stall
+        if state.leading:
+            if self.in_time and state.term == number:
+                return loss_reason.gave_way(loss_reason.HANDED_OVER, "its own program ended it")
+            if self.in_time:
+                return loss_reason.later_term(self.name, state.term)
+            return loss_reason.lease_ended(self._guard, self._guard_silence(), stall)
+        if state.leader is not None:
+            return loss_reason.other_leader(state.leader.name, state.term, stall)
+        reason = outcome.reason if isinstance(outcome, NoLeader | GaveUp) else ""
+        if reason == PAUSED:
+            return loss_reason.stalled(stall, self.bound)
+        if node is not None and node.lease_layer is not None and reason == node.lease_layer.lapsed:
+            return loss_reason.lease_ended(self._guard, self._guard_silence(), stall)
+        return loss_reason.no_leader(reason)
+
+    def _tell(self, before: Leadership, reason: LossReason | None) -> None:
+        """Write the change of leadership to the log."""
+        state, log = self.state, self.log
+        if reason is not None and before.leading:
+            level = WARNING if reason.alarming else INFO
+            said = f"leads no longer (term {before.term}): {reason}"
+            log.say(level, LOST, said, term=before.term, token=before.token, reason=reason.kind)
+        if state.leading and (reason is not None or not before.leading):
+            token = "" if state.token is None else f", with token {state.token}"
+            said = f"leads in term {state.term}{token}"
+            log.say(INFO, ELECTED, said, term=state.term, token=state.token)
+        elif state.leader is not None and state.leader != before.leader:
+            said = f"follows {state.leader.name} in term {state.term}"
+            log.say(DEBUG, "follows", said, term=state.term, token=state.token)
+        elif state.leader is None and not before.leading:
+            log.say(DEBUG, "no-leader", f"knows no leader: {state.reason}", term=state.term)
+
+    def _guard_silence(self) -> float:
+        node = self._node
+        if node is None or node.lease_layer is None:
+            return 0.0
+        return node.lease_layer.silence(node.runner.now())
 
     def _wake(self) -> None:
         """Let all waiting tasks look again."""

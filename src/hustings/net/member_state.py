@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import msgspec
 
 from hustings.core.choice import MemberId
 from hustings.core.errors import HustingsError
 from hustings.net.limits import Reason
+from hustings.net.loss_reason import NO_LEADER, LossReason
 
 if TYPE_CHECKING:
     from hustings.net.node import MemberNode
@@ -20,7 +21,21 @@ LEFT = "left"
 
 
 class LeadershipLost(HustingsError):
-    """This member leads no longer: what only the leader may do must stop."""
+    """This member leads no longer: what only the leader may do must stop. `reason` says why."""
+
+    def __init__(self, sentence: str = "", reason: LossReason | None = None) -> None:
+        super().__init__(sentence)
+        self.reason = reason or LossReason(kind=NO_LEADER, words=sentence)
+
+    @classmethod
+    def of(cls, member: str, group: str, term: int, reason: LossReason) -> Self:
+        """The error for the code of one term."""
+        said = f"{member} leads group {group!r} no longer (term {term}): {reason}"
+        return cls(said, reason)
+
+    def __reduce__(self) -> tuple[type[LeadershipLost], tuple[str, LossReason]]:
+        """Support pickling: the error may have to return from a worker process."""
+        return type(self), (str(self), self.reason)
 
 
 class NotLeader(HustingsError):

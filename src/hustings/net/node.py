@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from hustings.layers.lease import LeaseLayer
     from hustings.net.agreed_config import ConfigCheck
 
+_RECENT_S = 1.0  # seconds after a stall in which a loss of leadership comes from it
 _SHOWN = 200  # characters of an error in a log line
 
 
@@ -237,6 +238,14 @@ class MemberNode:
         """The longest time for which a leader that is cut off goes on; infinite without a guard."""
         lease = None if self.lease_layer is None else self.lease_layer.lease
         return inf if lease is None else lease.leading(lease.asked)
+
+    @property
+    def recent_stall(self) -> float:
+        """The length of a stall of this process that ended just now, or 0."""
+        stall = self.runner.last_stall
+        if stall is None or self._loop.time() > stall[0] + _RECENT_S:
+            return 0.0
+        return stall[1]
 
     def health(self) -> float:
         """1 is well; above, this member has reason to distrust itself."""

@@ -114,6 +114,7 @@ class Runner:
         self.stalled: NetContext | None = None
         self._stalled_since = 0.0
         self.dropped = 0  # inputs that came while none could be handled
+        self.last_stall: tuple[float, float] | None = None  # when it ended, and its length
         self._storage = storage
         self._owner = owner
         self._pause = pause
@@ -214,6 +215,7 @@ class Runner:
         gap = self._stall_detector.away(ran, due)
         if gap <= self._pause:
             return False
+        self.last_stall = (now, gap)
         self._owner.overslept()
         self._postpone(gap)
         self._one(lambda ctx: self.election.woke(ctx, gap))

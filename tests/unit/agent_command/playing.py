@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hustings.agent.command import CommandSpec, Supervised
-from hustings.agent.restarts import RestartPolicy
 from hustings.core.outcome import Guarantee
 from hustings.net.member_state import LeadershipLost
+from hustings.net.restarts import RestartPolicy
 
 # For a busy machine; where many planted bugs make tests wait in vain, less will do.
 PATIENCE_S = float(os.environ.get("HUSTINGS_TESTS_PATIENCE", "30"))

@@ -31,11 +31,11 @@ from hustings.agent.command import (
     lease_for,
     secrets_of,
 )
-from hustings.agent.restarts import Restart, RestartPolicy
 from hustings.agent.supervisor import SETTLE_S
 from hustings.core.errors import BadInput
 from hustings.core.outcome import Guarantee
 from hustings.net.composition import LEASE
+from hustings.net.restarts import Restart, RestartPolicy
 from tests.unit.agent_command.playing import Play, Played, PlayedMember, until
 
 # --- numbers and sentences -----------------------------------------------------------------------

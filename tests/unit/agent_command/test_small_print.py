@@ -10,8 +10,8 @@ import time
 import pytest
 
 from hustings.agent.child import TAKE_OVER_S, ChildCommand
-from hustings.agent.restarts import Restart, RestartPolicy, Restarts
 from hustings.agent.supervisor import adopt_orphans
+from hustings.net.restarts import Restart, RestartPolicy, Restarts
 from tests.unit.agent_command.playing import (
     PATIENCE_S,
     WAITS,

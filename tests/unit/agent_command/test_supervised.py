@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from hustings.agent.command import CommandSpec, Supervised, environment_for, secrets_of
-from hustings.agent.restarts import Restart, RestartPolicy
 from hustings.core.errors import BadInput
+from hustings.net.restarts import Restart, RestartPolicy
 from tests.unit.agent_command.playing import (
     DEAF,
     WAITS,

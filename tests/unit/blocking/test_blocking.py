@@ -21,6 +21,7 @@ from hustings import blocking
 from hustings.core.errors import BadInput, UnknownName
 from hustings.core.names import member_id
 from hustings.core.outcome import Guarantee
+from hustings.net.logs import notes_of
 from hustings.net.member_state import Leadership, LeadershipLost, NotLeader
 
 PATIENCE_S = 30.0
@@ -360,10 +361,11 @@ def test_closing_in_a_callback(members: Members) -> None:
                 refused.append(str(error))
             member.close()
 
-    one = members.add("one", note=note)
-    closing.append(one)
-    one._thread.soon(lambda: one._member.note("the end is near"))
-    until(lambda: one.closed, "it is closed")
+    with notes_of(members.group, note):
+        one = members.add("one")
+        closing.append(one)
+        one._thread.soon(lambda: one._member.note("the end is near"))
+        until(lambda: one.closed, "it is closed")
     assert refused == ["a member's own thread cannot wait for it: use another thread"]
 
 

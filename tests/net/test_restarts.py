@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hustings.agent.restarts import (
+from hustings.net.restarts import (
     HELD_OUT_S,
     LONGEST_DELAY_S,
     Restart,

@@ -1,4 +1,4 @@
-"""Decides whether a command that ended by itself is started again, and after how long.
+"""Decides whether a job that ended by itself is started again, and after how long.
 
 Law: bounded. The delay doubles from one restart to the next, up to a longest one. The number of
 restarts in a row can be limited. After a run that was long enough, the count begins anew.
@@ -14,7 +14,7 @@ HELD_OUT_S = 60.0  # a run of this length, or of the longest delay if that is lo
 
 
 class Restart(Enum):
-    """When a command that ended by itself is started again."""
+    """When a command or a job that ended by itself is started again."""
 
     NEVER = "never"
     ON_FAILURE = "on-failure"
@@ -31,10 +31,14 @@ class RestartPolicy:
 
 
 class Restarts:
-    """The restarts of one command in one term."""
+    """The restarts of one command or job."""
 
     def __init__(self, policy: RestartPolicy) -> None:
         self._policy = policy
+        self._in_a_row = 0
+
+    def succeeded(self) -> None:
+        """A run did what it should: the count of restarts in a row begins anew."""
         self._in_a_row = 0
 
     def after(self, code: int, ran_s: float) -> float | None:
