@@ -36,7 +36,7 @@ from hustings.net.peer_addresses import Place
 from hustings.net.storage import Storage, VolatileStorage, incarnation_by_clock
 from hustings.net.transport import Endpoint, Transport
 from hustings.net.udp import open_udp, resolve
-from hustings.net.wire import Wire, check_label
+from hustings.net.wire import SIGNED, Wire, check_label
 from hustings.protocols.registry import PROTOCOLS, Protocol, Use, find, is_ours, use_of
 
 if TYPE_CHECKING:
@@ -285,6 +285,35 @@ class Joining:
     def __init__(self, wanted: Wanted) -> None:
         self.wanted = wanted
         self._member: Member | None = None
+
+    @property
+    def group(self) -> str:
+        """The group to join."""
+        return self.wanted.group
+
+    @property
+    def name(self) -> str:
+        """The name of the member."""
+        return self.wanted.name
+
+    @property
+    def is_guarded(self) -> bool:
+        """Whether a guard grants leases to the group."""
+        return self.wanted.guard is not None
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the member trusts the members of its user on its machine, and no others."""
+        return self.wanted.ring is not None and self.wanted.ring.mode == SIGNED
+
+    def mark(self, name: str, value: float) -> None:
+        """Set one of the project's own attributes of the member, from its start on."""
+        self.wanted = replace(self.wanted, me=with_attribute(self.wanted.me, name, value))
+
+    @property
+    def preempts(self) -> bool:
+        """Whether a better member takes over from a leader that did not offer it."""
+        return self.wanted.design.preempt or self.wanted.design.preempt_after is not None
 
     async def __aenter__(self) -> Member:
         self._member = await self.open()

@@ -53,8 +53,12 @@ class ChildCommand:
         silence_s: float,
         until: Callable[[], float | None] = lambda: None,
         sole: bool = False,
+        lock: int | None = None,
     ) -> None:
         """`until`: the time up to which this member leads, if a guard says so, by `time.monotonic`.
+
+        `lock` is a descriptor that supervisor and guardian keep open until the command is gone. It
+        is closed here.
 
         `sole`: this process adopts orphans and starts nothing else, so each adopted process is
         ours.
@@ -83,12 +87,14 @@ class ChildCommand:
         self._control.setblocking(False)
         self._told = until()
         last = inf if self._told is None else self._told
-        arguments = [str(other.fileno()), repr(grace_s), repr(silence_s), repr(last), *command]
+        kept = [other.fileno(), *([] if lock is None else [lock])]
+        numbers = [str(other.fileno()), "-1" if lock is None else str(lock)]
+        arguments = [*numbers, repr(grace_s), repr(silence_s), repr(last), *command]
         try:
             self._guardian = subprocess.Popen(
                 [sys.executable, "-I", "-S", supervisor.__file__, *arguments],
                 env=dict(environment),
-                pass_fds=[other.fileno()],
+                pass_fds=kept,
                 start_new_session=True,
             )
         except BaseException:
@@ -96,6 +102,8 @@ class ChildCommand:
             raise
         finally:
             other.close()
+            if lock is not None:
+                os.close(lock)
         self._loop.add_reader(self._control, self._listen)
         self._pulse = self._loop.call_later(self._pulse_s, self._beat)
         self._overdue: asyncio.TimerHandle | None = None
@@ -121,10 +129,11 @@ class ChildCommand:
         self._order(b"s", number)
 
     def pass_on(self, number: int) -> None:
-        """Send a signal to the command's whole process group, after which the command should end.
+        """Send a signal that asks the command to end to its whole process group.
 
-        `passed` tells when that is done. A stopped supervisor is woken. If another process holds it
-        stopped, this process sends the signal and, after the grace, kills.
+        It is killed after the grace. `passed` tells when the signal was sent. A stopped supervisor
+        is woken. If another process holds it stopped, this process sends the signal and, after the
+        grace, kills.
         """
         self._wake_them()
         self._order(b"g", number)
@@ -263,6 +272,7 @@ class ChildCommand:
             self._broken = True
         elif word == "passed" and not self.passed.done():
             self.passed.set_result(True)
+            self._expect_it_gone(self._grace_s)
         elif word == "ended":
             self._code = number
         elif word == "left" and not self.left.done():

@@ -8,8 +8,9 @@ when this process is stopped, starved or killed (the supervisor sees to that).
 
 With a guard the command is gone before another member can lead: leadership ends early enough for
 the grace, and the supervisor knows the time. Three processes guard the command: this one, and the
-supervisor with its guardian (`supervisor.py`). Each of them can end all of it. Without a guard no
-process can promise that no other member leads meanwhile.
+supervisor with its guardian (`supervisor.py`). Each of them can end all of it. Without a guard a
+new leader waits until the last leader's command is gone, as far as that can be known
+(`clearance.py`).
 """
 
 from __future__ import annotations
@@ -19,13 +20,15 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import AsyncIterator, Container, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Container, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from math import ceil, inf
 from typing import TYPE_CHECKING, Any, Protocol
 
-from hustings.agent.child import ChildCommand, CommandEnd
+from hustings.agent.child import PULSES, ChildCommand, CommandEnd
+from hustings.agent.clearance import LOOK_S, Clearance, ClearedState, Obstacle, locked_by
 from hustings.agent.supervisor import SETTLE_S, adopt_orphans
 from hustings.core.durations import show_duration
 from hustings.core.errors import BadInput, HustingsError
@@ -37,6 +40,7 @@ from hustings.net.restarts import RestartPolicy, Restarts
 
 if TYPE_CHECKING:
     from hustings.joining import Joining
+    from hustings.net.member import Member
 
 ENDING = (signal.SIGINT, signal.SIGTERM)  # forwarded to the whole process group; then we leave
 FORWARDED = (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)  # for the command alone
@@ -55,7 +59,8 @@ class CommandSpec:
 
     command: tuple[str, ...]
     grace_s: float = 5.0  # between SIGTERM and SIGKILL
-    silence_s: float = 3.0  # silence of this process after which the command is ended
+    # Silence of this process after which the command is ended; None: the bound of the member.
+    silence_s: float | None = None
     restart: RestartPolicy = field(default_factory=RestartPolicy)
     hangup_ends: bool = False  # SIGHUP means that the terminal is gone
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
@@ -158,13 +163,18 @@ class Supervised:
         say: Say = _say_nothing,
         *,
         sole: bool = False,
+        clearance: Clearance | None = None,
     ) -> None:
-        """`sole`: this process adopts orphans and runs nothing else that has children."""
+        """`sole`: this process adopts orphans and runs nothing else that has children.
+
+        `clearance` says when the command may start, where no guard does.
+        """
         check_command(spec.command, spec.environment.get("PATH"))
         self._member = member
         self._spec = spec
         self._say = say
         self._sole = sole
+        self._clearance = clearance
         self._work: asyncio.Task[int] | None = None
         self._child: ChildCommand | None = None
         self._leaving: int | None = None  # the signal that asked to leave
@@ -176,19 +186,26 @@ class Supervised:
         return self._member.bound + self._spec.grace_s + SETTLE_S
 
     @property
+    def silence(self) -> float:
+        """Seconds of silence of this process after which its supervisor ends the command."""
+        return silence_of(self._spec, self._member)
+
+    @property
     def bound_if_stopped(self) -> float:
         """The same, from the moment at which this process is stopped, starved or killed."""
-        return self._spec.silence_s + self._spec.grace_s + SETTLE_S
+        return self.silence + self._spec.grace_s + SETTLE_S
 
     def promise(self) -> str:
         """The promise and its limits, in one sentence."""
         unkept = "unless all three processes that guard it are killed or stopped at once"
         if self._member.guarantee is Guarantee.ADVISORY:
+            stopped = show_duration(self.bound_if_stopped)
             return (
                 f"the command and all that it started end within {show_duration(self.bound)} after "
-                f"leadership is lost, and within {show_duration(self.bound_if_stopped)} after this "
-                f"process is stopped or killed, {unkept}; the guarantee is advisory: until then, "
-                "or if this member is cut off, another member may run the command, too"
+                f"leadership is lost, and within {stopped} after this process is stopped or "
+                f"killed, {unkept}; the guarantee is advisory: a member that takes over waits "
+                "until the command is gone, on another machine for that time; a member that is cut "
+                "off may run the command, too"
             )
         return (
             "the guarantee is leased: the command and all that it started end before another "
@@ -236,7 +253,10 @@ class Supervised:
     def _tell_passed(self, number: int, passed: asyncio.Future[bool]) -> None:
         name = signal.Signals(number).name
         if passed.result():
-            self._say(f"{name} is passed on to the command; a second signal kills it")
+            self._say(
+                f"{name} is passed on to the command, which is killed in "
+                f"{show_duration(self._spec.grace_s)}; a second signal kills it now"
+            )
         else:
             self._say(
                 "what guards the command is held stopped and could not be told: it was given "
@@ -275,6 +295,8 @@ class Supervised:
         """The exit code; None to stand again."""
         restarts = Restarts(self._spec.restart)
         while True:
+            if not await self._may_start(term):
+                return None
             over = await self._one_run(term)
             if over.refused is not None:
                 why = os.strerror(over.refused)
@@ -298,6 +320,19 @@ class Supervised:
                 async with asyncio.timeout(delay_s):
                     await term.draining.wait()
                 return None
+
+    async def _may_start(self, term: CommandTerm) -> bool:
+        """Wait until no other command of the group can run; False if a transfer comes first."""
+        told: str | None = None
+        while self._clearance is not None and (found := self._clearance.obstacle()) is not None:
+            if found.sentence != told:
+                told = found.sentence
+                self._say(_waiting(self._member, found))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_S):
+                    await term.draining.wait()
+                return False
+        return True
 
     async def _one_run(self, term: CommandTerm) -> CommandEnd:
         child = self._start(term)
@@ -331,9 +366,10 @@ class Supervised:
                 spec.command,
                 environment,
                 spec.grace_s,
-                spec.silence_s,
+                self.silence,
                 lambda: member.until,
                 self._sole,
+                None if self._clearance is None else self._clearance.hand_out(),
             )
         except OSError as error:
             why = error.strerror or str(error)
@@ -344,6 +380,8 @@ class Supervised:
 
     async def _clear(self) -> None:
         """Wait until no process of the command is left; a cancellation makes it kill at once."""
+        if self._clearance is not None:
+            self._clearance.drop()
         child = self._child
         if child is None:
             return
@@ -384,6 +422,8 @@ class Supervised:
     async def _tell_changes(self) -> None:
         with suppress(HustingsError):  # it is raised where the member campaigns, too
             async for state in self._member.observe():
+                if self._clearance is not None:
+                    self._clearance.saw(state)
                 if state.leader is None:
                     self._say(f"{self._member.group} has no leader: {state.reason}", detail=True)
                 elif not state.leading:
@@ -398,6 +438,25 @@ class Supervised:
             return self._code
         interrupted = self._leaving is not None and self._leaving != signal.SIGTERM
         return 128 + (self._leaving or 0) if interrupted else 0
+
+
+def silence_of(spec: CommandSpec, member: SupervisedMember) -> float:
+    """Seconds of silence of the member's process after which its command is ended.
+
+    Without a guard it is the time after which a member that stood still leads no longer, and the
+    time between two signs of life. With a guard the lease alone decides.
+    """
+    if spec.silence_s is not None:
+        return spec.silence_s
+    if member.guarantee is not Guarantee.ADVISORY:
+        return inf
+    return ceil(100 * member.bound * PULSES / (PULSES - 1)) / 100
+
+
+def _waiting(member: SupervisedMember, obstacle: Obstacle) -> str:
+    within = obstacle.within_s
+    length = "" if within is None else f", for at most {show_duration(max(round(within, 1), 0.1))}"
+    return f"{member.name} leads {member.group} and waits{length}: {obstacle.sentence}"
 
 
 async def supervise(joining: Joining, spec: CommandSpec, say: Say) -> int:
@@ -420,38 +479,76 @@ async def supervise(joining: Joining, spec: CommandSpec, say: Say) -> int:
 
 
 async def _supervise(joining: Joining, spec: CommandSpec, say: Say, sole: bool) -> int:
-    member = await joining.open()
     loop = asyncio.get_running_loop()
     heard = [each for each in (*ENDING, *FORWARDED) if signal.getsignal(each) != signal.SIG_IGN]
+    signals = _Signals(spec)
+    for each in heard:
+        loop.add_signal_handler(each, signals.hear, each)
     try:
-        supervised = Supervised(member, spec, say, sole=sole)
-        for each in heard:
-            loop.add_signal_handler(each, supervised.signal, each)
-        say(f"{member.name} at {member.address} is a member of group {member.group}")
-        say(supervised.promise())
-        return await supervised.run()
+        lock = locked_by(joining, say)
+        member = await signals.unless_told_to_leave(joining.open())
+        if member is None:
+            return signals.exit_code()
+        try:
+            clearance = None
+            if member.guarantee is Guarantee.ADVISORY and member.seats == 1:
+                bound = silence_of(spec, member) + spec.grace_s + SETTLE_S
+                clearance = Clearance(member, bound, lock, drained=not joining.preempts)
+            supervised = Supervised(member, spec, say, sole=sole, clearance=clearance)
+            signals.pass_to(supervised.signal)
+            say(f"{member.name} at {member.address} is a member of group {member.group}")
+            say(supervised.promise())
+            return await supervised.run()
+        finally:
+            await member.leave()
     finally:
-        await member.leave()
         for each in heard:
             loop.remove_signal_handler(each)
 
 
-class NamedPeer(Protocol):
-    """A member, this one or another."""
+class _Signals:
+    """Signals to this process, from before it is a member."""
 
-    @property
-    def name(self) -> str: ...
+    def __init__(self, spec: CommandSpec) -> None:
+        self._ending = (*ENDING, signal.SIGHUP) if spec.hangup_ends else ENDING
+        self._to: Callable[[int], None] | None = None
+        self._leaving: int | None = None
+        self._opening: asyncio.Future[Member] | None = None
+
+    def hear(self, number: int) -> None:
+        if self._to is not None:
+            self._to(number)
+        elif number in self._ending and self._leaving is None:
+            self._leaving = number
+            if self._opening is not None:
+                self._opening.cancel()
+
+    def pass_to(self, to: Callable[[int], None]) -> None:
+        self._to = to
+        if self._leaving is not None:
+            to(self._leaving)
+
+    async def unless_told_to_leave(self, opening: Awaitable[Member]) -> Member | None:
+        """The member; None if a signal came before it had joined."""
+        self._opening = asyncio.ensure_future(opening)
+        try:
+            return await self._opening
+        except asyncio.CancelledError:
+            me = asyncio.current_task()
+            if self._leaving is None or (me is not None and me.cancelling()):
+                raise
+            return None
+
+    def exit_code(self) -> int:
+        """As that of a member which was told to leave and did not lead."""
+        return 0 if self._leaving in (None, signal.SIGTERM) else 128 + (self._leaving or 0)
 
 
-class CommandState(Protocol):
+class CommandState(ClearedState, Protocol):
     """Who leads, as one member knows it."""
 
     @property
     def term(self) -> int: ...
-    @property
-    def leader(self) -> NamedPeer | None: ...
-    @property
-    def leading(self) -> bool: ...
     @property
     def reason(self) -> str: ...
 

@@ -16,10 +16,10 @@ Law: standard library only, and no module of ours. The script is run by path, is
 start quickly.
 
 An order to the supervisor is two bytes, a letter and a number. `.`: the member's process lives.
-`e`: end the command. `k`: kill it. `s`: send it the signal of that number. `g`: send the signal to
-its whole process group. One order is longer: `u` and a time, eight bytes, by the monotonic clock
-that all processes of a machine share. The member leads until then; if no later time is told, the
-command is ended.
+`e`: end the command. `k`: kill it. `s`: send it the signal of that number. `g`: send the signal,
+which asks the command to end, to its whole process group. One order is longer: `u` and a time,
+eight bytes, by the monotonic clock that all processes of a machine share. The member leads until
+then; if no later time is told, the command is ended.
 
 The reports are lines. The supervisor sends `supervisor PID`, `started PID`, `refused ERRNO`,
 `passed NUMBER` (that signal has reached the process group), `starved`, `expired`, `unguarded` (the
@@ -51,6 +51,7 @@ LOOKS = 20  # checks in a row without a pause: a process that forks on is faster
 SLOW_LOOK_S = 0.5  # the same, for processes that should long be gone
 LATE_S = 0.5  # a supervisor that is so late with its work counts as stopped
 NEVER = float("inf")
+LONGEST_PAUSE_S = 3600.0  # `select` refuses an endless one
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 DEAF_TO = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGTSTP)
@@ -263,12 +264,13 @@ class Supervisor:
         self.orders = b""
         self.main = 0  # the command's process and process group; 0 once it is reaped
         self.ended = False  # the command itself has; its descendants may live on
-        self.ending = False
+        self.ending = False  # it is to end, by our SIGTERM or by a signal that was passed on
+        self.asked = False  # all descendants got SIGTERM
         self.last_signal = 0  # the last one for the whole process group
         self.stirred = False  # a child may have ended since the last check
         self.heard_at = time.monotonic()
         self.until = until  # when leading ends, unless a later time is told
-        self.kill_at = self.left_at = NEVER
+        self.ask_at = self.kill_at = self.left_at = NEVER
         self.guarded = True
         self.wake = wake_on_child()
 
@@ -328,13 +330,34 @@ class Supervisor:
 
     def end(self) -> None:
         """Ask the command to end; it is killed after the grace."""
-        if self.ending:
+        if self.asked:
             return
-        self.ending = True
-        # After a standstill of the machine this may be late: the grace is part of the lease.
-        self.kill_at = min(time.monotonic(), self.until) + self.grace_s
+        self.asked = True
+        self.ask_at = NEVER
+        self._begin_grace()
         if self.kill_at > time.monotonic():
             self.signal_all(signal.SIGTERM, signal.SIGCONT)  # SIGCONT for stopped processes
+
+    def pass_on(self, number: int) -> None:
+        """Send the process group a signal that asks it to end; it is killed after the grace.
+
+        A command that ignores SIGINT gets SIGTERM in the middle of the grace.
+        """
+        self.last_signal = number
+        self.signal(number, whole_group=True)
+        if not self.ending:
+            self._begin_grace()
+            if number == signal.SIGTERM:
+                self.signal(signal.SIGCONT, whole_group=True)
+            else:
+                self.ask_at = (time.monotonic() + self.kill_at) / 2
+        self.tell("passed", number)
+
+    def _begin_grace(self) -> None:
+        self.ending = True
+        # After a standstill of the machine this may be late: the grace is part of the lease.
+        grace_ends = min(time.monotonic(), self.until) + self.grace_s
+        self.kill_at = min(self.kill_at, grace_ends)
 
     def kill(self) -> None:
         """Kill the command without asking first."""
@@ -393,6 +416,8 @@ class Supervisor:
             if not self.ending and now >= self.until:
                 self.tell("expired")
                 self.end()
+            if now >= self.ask_at:
+                self.end()
             if now >= self.kill_at:
                 self._kill_now(now)
             self.deadline.at = self._killed_by(now)
@@ -425,10 +450,10 @@ class Supervisor:
         if not self.ending:
             pause = min(self.heard_at + self.silence_s, self.until) - now
         elif now < self.kill_at:
-            pause = self.kill_at - now
+            pause = min(self.ask_at, self.kill_at) - now
         else:
             pause = LOOK_S if self.left_at else SLOW_LOOK_S
-        self._look(max(pause, 0.0))
+        self._look(min(max(pause, 0.0), LONGEST_PAUSE_S))
 
     def _look(self, pause: float) -> None:
         watched = [self.wake, *([self.control] if self.listening else [])]
@@ -467,9 +492,7 @@ class Supervisor:
             elif order == b"s":
                 self.signal(number, whole_group=False)
             elif order == b"g":
-                self.last_signal = number
-                self.signal(number, whole_group=True)
-                self.tell("passed", number)
+                self.pass_on(number)
 
     def tell(self, word: str, number: int | None = None) -> None:
         """Send one line to the member's process."""
@@ -484,18 +507,22 @@ def _group(process: int) -> int:
 
 
 def main(arguments: list[str]) -> None:
-    """CONTROL GRACE SILENCE UNTIL COMMAND...: a socket, times in seconds, what to run."""
-    control = int(arguments[0])
-    os.set_inheritable(control, False)
+    """CONTROL LOCK GRACE SILENCE UNTIL COMMAND...: a socket, a locked file, seconds, what to run.
+
+    The lock, -1 if there is none, is freed when supervisor and guardian have ended.
+    """
+    control, lock = map(int, arguments[:2])
+    for each in (control, *([] if lock < 0 else [lock])):
+        os.set_inheritable(each, False)
     adopt_orphans()
-    grace_s, silence_s, until = map(float, arguments[1:4])
+    grace_s, silence_s, until = map(float, arguments[2:5])
     guardian, ours = os.pipe()  # the guardian alone keeps `ours`, until its end
     deadline = Deadline(min(time.monotonic() + silence_s, until) + grace_s)
     supervisor = os.fork()
     if supervisor == 0:
         os.close(ours)
         adopt_orphans()  # a child does not inherit that
-        Supervisor(control, guardian, deadline, grace_s, silence_s, until, arguments[4:]).run()
+        Supervisor(control, guardian, deadline, grace_s, silence_s, until, arguments[5:]).run()
     else:
         os.close(guardian)
         for each in DEAF_TO:

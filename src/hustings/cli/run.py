@@ -220,13 +220,15 @@ def run(
     When leadership is lost, the command and every process that it started get SIGTERM and, after
     the grace, SIGKILL. The same happens when hustings run, or one of its two helper processes, is
     killed or stopped. With a guard all of this is over before another member can lead, so the grace
-    is part of --ttl. When the command ends by itself and is not restarted, the member leaves, and
-    another member leads.
+    is part of --ttl. Without a guard a member that takes over waits until the last leader's command
+    is gone: on one machine by a lock, on several by time. When the command ends by itself and is
+    not restarted, the member leaves, and another member leads.
 
-    SIGTERM and SIGINT go to the command's process group, and the member leaves when the command has
-    ended. A second such signal kills the command. SIGHUP, SIGUSR1 and SIGUSR2 go to the command
-    itself. SIGHUP from a terminal that is closed acts like SIGTERM. A signal that was ignored when
-    hustings run started stays ignored, such as SIGINT in the background of a script.
+    SIGTERM and SIGINT go to the command's process group. The command is killed after the grace, and
+    the member leaves when nothing of it is left. A second such signal kills the command at once.
+    SIGHUP, SIGUSR1 and SIGUSR2 go to the command itself. SIGHUP from a terminal that is closed acts
+    like SIGTERM. A signal that was ignored when hustings run started stays ignored, such as SIGINT
+    in the background of a script.
 
     The exit code is that of the command, 128+N if signal N killed it. A member that was not leading
     exits with 0 after SIGTERM and 130 after Ctrl-C.

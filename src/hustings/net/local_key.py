@@ -109,8 +109,8 @@ def local_key() -> Key:
         ) from None
 
 
-def _make(path: str) -> None:
-    """Make folders one by one, so that only this user may use them even if the umask is 0."""
+def make_folders(path: str) -> None:
+    """Make the folders of a file one by one, for this user only even if the umask is 0."""
     folder = os.path.dirname(path)
     missing = []
     while not os.path.lexists(folder):
@@ -120,6 +120,10 @@ def _make(path: str) -> None:
         with suppress(FileExistsError):
             os.mkdir(each, 0o700)
     check_way(path)  # another process may have made some of them meanwhile
+
+
+def _make(path: str) -> None:
+    make_folders(path)
     with suppress(FileExistsError):
         create(path, new_key().text().encode())
 

@@ -47,7 +47,7 @@ T = TypeVar("T")
 ELECTED, LOST = "leader-elected", "leader-lost"  # events of the log
 
 LARGEST = sys.float_info.max
-MOST_ATTRIBUTES = MAX_ATTRIBUTES - 2  # two are kept for the project's own
+MOST_ATTRIBUTES = MAX_ATTRIBUTES - 4  # the others are kept for the project's own
 _NOTES = 100  # log lines that are kept
 _GLANCE = 0.02  # seconds between two checks of something that has no event
 _ENDING = 5.0  # seconds for cancelled campaigns to clean up before a transfer
@@ -95,6 +95,7 @@ class Member:
             group=group, term=0, leader=None, leaders=(), leading=False, reason=JOINING
         )
         self._me = me
+        self._marks = {name: value for name, value in me.attributes if name.startswith(PROJECT)}
         self._node: MemberNode | None = None
         self._outcome: Outcome = NoLeader(JOINING)
         self._close = close
@@ -166,6 +167,18 @@ class Member:
     def stale_bound(self) -> float:
         """The longest time for which a leader that is cut off goes on; infinite without a guard."""
         return inf if self._node is None else self._node.stale_bound
+
+    @property
+    def handed(self) -> bool:
+        """Whether another leader handed this member the leadership that it has now."""
+        if self._node is None or not self.state.leading:
+            return False
+        return self._node.leadership.transfer.handed == self.state.term
+
+    @property
+    def seats(self) -> int:
+        """How many members lead at a time."""
+        return self.node.stack.seats
 
     def members(self) -> tuple[Peer, ...]:
         """All live members, this one too, by name."""
@@ -336,12 +349,25 @@ class Member:
         node = self._open()
         own = {k: v for k, v in self._me.attributes if not k.startswith(PROJECT)}
         fresh = candidate(self._me.id, **checked_attributes({**own, **attributes}))
-        if node.leadership.observer:
-            fresh = with_attribute(fresh, OBSERVER, 1.0)
-        elif not node.stack.choice.can_rank(fresh):
+        if not node.leadership.observer and not node.stack.choice.can_rank(fresh):
             raise BadInput("the group ranks by an attribute that is not given or not finite")
+        for name, value in self._marks.items():
+            fresh = with_attribute(fresh, name, value)
         self._me = fresh
         node.stand_as(fresh)
+
+    def mark(self, name: str, value: float) -> None:
+        """Set one of the project's own attributes of this member; the group hears it by gossip."""
+        node = self._open()
+        self._marks[name] = value
+        self._me = with_attribute(self._me, name, value)
+        node.stand_as(self._me)
+
+    def marks_of(self, member: MemberId) -> dict[str, float]:
+        """The project's own attributes of a member, as far as they are known here."""
+        entry = None if self._node is None else self._node.stack.membership.circle.entry(member)
+        attributes = () if entry is None else entry.who.attributes
+        return {name: value for name, value in attributes if name.startswith(PROJECT)}
 
     def rekey(self, keys: Iterable[Key]) -> None:
         """Install exactly these keys, and seal with the first."""

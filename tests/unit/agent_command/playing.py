@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +23,7 @@ PATIENCE_S = float(os.environ.get("HUSTINGS_TESTS_PATIENCE", "30"))
 @dataclass(frozen=True)
 class PlayedPeer:
     name: str
+    id: int = 0
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,8 @@ class PlayedMember:
 
     group = "billing"
     bound = 0.25
+    seats = 1
+    handed = False
     guarantee = Guarantee.ADVISORY
     until: float | None = None
 
@@ -53,6 +56,7 @@ class PlayedMember:
         self.name = name
         self.token: int | None = None
         self.terms = 0
+        self.marks: dict[str, float] = {}
         self.calls: list[str] = []
         self.bodies = 0
         self.drains: list[float] = []
@@ -121,11 +125,34 @@ class PlayedMember:
                 last = self.state
             yield last
 
+    def mark(self, name: str, value: float) -> None:
+        self.marks[name] = value
+
+    def marks_of(self, member: int) -> dict[str, float]:
+        return self.marks if member == 0 else {}
+
     async def resign(self) -> None:
         self.calls.append("resign")
 
     async def stand(self) -> None:
         self.calls.append("stand")
+
+
+class PlayedJoining:
+    """As the real one as far as `supervise` can tell."""
+
+    group = "billing"
+    is_local = True
+    is_guarded = False
+    preempts = False
+
+    def __init__(self, opened: Callable[[], Awaitable[PlayedMember]], name: str = "web-1") -> None:
+        self.name = name
+        self.open = opened
+        self.marks: dict[str, float] = {}
+
+    def mark(self, name: str, value: float) -> None:
+        self.marks[name] = value
 
 
 class Played:

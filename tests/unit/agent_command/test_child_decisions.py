@@ -131,9 +131,11 @@ def test_what_is_left_of_them_is_waited_for_and_no_longer(told: Tell) -> None:
     """Empty: only the two themselves are left. Gone: nothing is, and nothing is expected."""
 
     async def story(held: ChildCommand, guardian: PlayedGuardian) -> None:
-        for word in ("gone", "ended", "left", "passed", "nonsense"):
+        for word in ("gone", "ended", "left", "nonsense"):
             held._note(word, 0)
             assert held._overdue is None
+        held._note("passed", signal.SIGTERM)  # from here the grace runs
+        assert 5.0 < wait_left(held) <= 5.0 + TAKE_OVER_S
         held._note("empty", 0)
         assert wait_left(held) <= TAKE_OVER_S
         assert signal.SIGCONT in guardian.signals

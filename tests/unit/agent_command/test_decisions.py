@@ -36,7 +36,7 @@ from hustings.core.errors import BadInput
 from hustings.core.outcome import Guarantee
 from hustings.net.composition import LEASE
 from hustings.net.restarts import Restart, RestartPolicy
-from tests.unit.agent_command.playing import Play, Played, PlayedMember, until
+from tests.unit.agent_command.playing import Play, Played, PlayedJoining, PlayedMember, until
 
 # --- numbers and sentences -----------------------------------------------------------------------
 
@@ -86,7 +86,7 @@ def test_bounds_and_the_promise_of_them() -> None:
             "the command and all that it started end within 5.25s after leader"
         )
         assert "within 8s after this process is stopped or killed, unless all" in promise
-        assert "advisory: until then" in promise
+        assert "advisory: a member that takes over waits until" in promise
         member.guarantee = Guarantee.LEASED
         assert it.promise().startswith("the guarantee is leased: the command and all that")
 
@@ -107,7 +107,10 @@ class Run:
         silence_s: float,
         until: Callable[[], float | None],
         sole: bool,
+        lock: int | None,
     ) -> None:
+        if lock is not None:
+            os.close(lock)
         loop = asyncio.get_running_loop()
         self.over: asyncio.Future[CommandEnd] = loop.create_future()
         self.left: asyncio.Future[int] = loop.create_future()
@@ -215,16 +218,15 @@ def test_elsewhere_nothing_is_run(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_signals_are_ours_only_while_it_runs(runs: list[Run]) -> None:
-    class Joining:
-        async def open(self) -> PlayedMember:
-            member = PlayedMember()
-            member.address = "127.0.0.1:1"  # type: ignore[attr-defined] # of a real one
-            member.leave = member.resign  # type: ignore[attr-defined] # of a real one
-            await member.lead()
-            return member
+    async def opened() -> PlayedMember:
+        member = PlayedMember()
+        member.address = "127.0.0.1:1"  # type: ignore[attr-defined] # of a real one
+        member.leave = member.resign  # type: ignore[attr-defined] # of a real one
+        await member.lead()
+        return member
 
     async def story() -> None:
-        joining: Any = Joining()
+        joining: Any = PlayedJoining(opened)
         spec = CommandSpec(("true",))
         work = asyncio.create_task(_supervise(joining, spec, lambda *_, **__: None, False))
         await until(lambda: runs)
@@ -316,7 +318,7 @@ def test_a_hang_up_of_the_terminal_ends_it(play: Play, runs: list[Run]) -> None:
         it.supervised.signal(signal.SIGHUP)
         assert runs[0].orders == ["pass on 1"]
         runs[0].passed.set_result(True)
-        await until(lambda: "SIGHUP is passed on to the command; a second" in it.said[-1])
+        await until(lambda: "SIGHUP is passed on to the command" in it.said[-1])
         runs[0].ends(0)
         assert await running == 0
 

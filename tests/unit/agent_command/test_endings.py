@@ -6,17 +6,21 @@ import asyncio
 import os
 import signal
 import time
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
 from hustings.agent.child import ChildCommand, CommandEnd
+from hustings.agent.command import CommandSpec, supervise
 from hustings.agent.supervisor import SETTLE_S
 from tests.unit.agent_command.playing import (
     DEAF,
+    PATIENCE_S,
     WAITS,
     Play,
     Played,
+    PlayedJoining,
+    PlayedMember,
     gone,
     guards_of,
     processes_of,
@@ -75,8 +79,7 @@ def test_other_signals_reach_the_command_alone(play: Play, number: signal.Signal
 def test_the_first_sigterm_is_forwarded_and_waited_for(play: Play) -> None:
     async def story(it: Played) -> None:
         running = it.supervise(
-            "trap 'until [ -e go ]; do sleep 0.01; done; exit 3' TERM; sleep 600 & echo > up; wait",
-            grace_s=0.0,
+            "trap 'until [ -e go ]; do sleep 0.01; done; exit 3' TERM; sleep 600 & echo > up; wait"
         )
         await it.member.lead()
         await until(lambda: it.wrote("up"))
@@ -341,3 +344,30 @@ def test_a_signal_after_one_that_could_not_kill_gives_up(
         assert await running == 137
 
     play(story)
+
+
+@pytest.mark.parametrize("number, code", [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_a_signal_before_it_has_joined_ends_it(number: signal.Signals, code: int) -> None:
+    """A member that waits for its guard, for instance."""
+
+    async def story() -> None:
+        told: list[str] = []
+
+        async def opened() -> PlayedMember:
+            told.append("opens")
+            try:
+                await asyncio.sleep(PATIENCE_S)
+            finally:
+                told.append("closes")
+            raise AssertionError
+
+        joining: Any = PlayedJoining(opened)
+        work = asyncio.create_task(
+            supervise(joining, CommandSpec(("true",)), lambda *_, **__: None)
+        )
+        await until(lambda: told)
+        os.kill(os.getpid(), number)
+        assert await work == code
+        assert told == ["opens", "closes"]
+
+    asyncio.run(story())

@@ -51,8 +51,53 @@ def test_who_was_stopped_is_woken_and_passes_it_on(play: Play, who: tuple[str, .
         it.supervised.signal(signal.SIGTERM)
         assert not said(it, "passed on")  # not before it is
         assert await running == 3
-        assert said(it, "SIGTERM is passed on to the command; a second signal kills it")
+        assert said(it, "SIGTERM is passed on to the command, which is killed in 15s; a second")
         assert it.wrote("end") == "done\n"
+
+    play(story)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_command_that_ignores_a_signal_is_killed_after_the_grace(
+    play: Play, number: signal.Signals
+) -> None:
+    async def story(it: Played) -> None:
+        running = it.supervise(f"trap '' {number.name[3:]}; {DEAF}", grace_s=0.3)
+        await it.member.lead()
+        await until(lambda: it.wrote("pid"))
+        it.supervised.signal(number)
+        assert await running == 128 + signal.SIGKILL
+        assert said(it, f"{number.name} is passed on to the command, which is killed in 300ms")
+        assert it.processes() == []
+
+    play(story)
+
+
+def test_a_command_that_ignores_ctrl_c_is_asked_to_end_before_it_is_killed(play: Play) -> None:
+    async def story(it: Played) -> None:
+        running = it.supervise(f"trap '' INT; {HEEDS}", grace_s=1.0)
+        await it.member.lead()
+        await until(lambda: it.wrote("up"))
+        it.supervised.signal(signal.SIGINT)
+        assert await running == 3
+        assert it.wrote("end") == "done\n"
+
+    play(story)
+
+
+def test_what_a_command_leaves_behind_has_the_rest_of_the_grace(play: Play) -> None:
+    """A process in a session of its own hears nothing until the command itself has ended."""
+
+    async def story(it: Played) -> None:
+        stray = "trap 'echo heard > stray; exit' TERM; echo > there; while :; do sleep 0.02; done"
+        running = it.supervise(
+            f'setsid sh -c "{stray}" & until [ -e there ]; do sleep 0.02; done; {HEEDS}'
+        )
+        await it.member.lead()
+        await until(lambda: it.wrote("up"))
+        it.supervised.signal(signal.SIGTERM)
+        assert await running == 3
+        assert it.wrote("stray") == "heard\n"
 
     play(story)
 

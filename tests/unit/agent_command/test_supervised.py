@@ -330,7 +330,8 @@ def test_the_promise_says_how_long_and_that_it_is_advisory() -> None:
 
     assert asyncio.run(promised()) == (
         "the command and all that it started end within 6.25s after leadership is lost, and within "
-        "9s after this process is stopped or killed, unless all three processes that guard it are "
-        "killed or stopped at once; the guarantee is advisory: until then, or if this member is "
-        "cut off, another member may run the command, too"
+        "6.34s after this process is stopped or killed, unless all three processes that guard it "
+        "are killed or stopped at once; the guarantee is advisory: a member that takes over waits "
+        "until the command is gone, on another machine for that time; a member that is cut off may "
+        "run the command, too"
     )

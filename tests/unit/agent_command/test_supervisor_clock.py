@@ -121,6 +121,36 @@ def test_who_is_told_twice_does_not_wait_longer(table: Table) -> None:
     assert table.sent == ASKED
 
 
+@pytest.mark.parametrize(
+    "number, at, asked, killed_at",
+    [
+        (signal.SIGTERM, 90.0, inf, 95.0),
+        (signal.SIGINT, 90.0, 92.5, 95.0),
+        (signal.SIGINT, 103.0, 104.0, 105.0),  # the grace began when the lease was over
+    ],
+)
+def test_a_signal_that_is_passed_on_begins_the_grace(
+    table: Table, number: int, at: float, asked: float, killed_at: float
+) -> None:
+    table.now = at
+    table.order(b"g" + bytes([number]))
+    assert table.told() == [f"passed {int(number)}"]
+    assert (table.supervisor.ask_at, table.supervisor.kill_at) == (asked, killed_at)
+    assert table.sent == []  # the signal itself went to the process group
+    table.supervisor.end()
+    assert table.sent == ASKED
+    assert (table.supervisor.ask_at, table.supervisor.kill_at) == (inf, killed_at)
+
+
+def test_a_second_signal_does_not_prolong_the_grace(table: Table) -> None:
+    table.order(b"g" + bytes([signal.SIGINT]))
+    table.now = 94.0
+    table.order(b"g" + bytes([signal.SIGTERM]))
+    assert table.supervisor.kill_at == 95.0
+    table.order(b"k\0")
+    assert table.supervisor.kill_at == 94.0
+
+
 def test_killing_never_waits(table: Table) -> None:
     table.supervisor.end()
     table.now = 92.0

@@ -31,11 +31,12 @@ PREEMPT: TimerKey = (TIMER, 4)
 class Transfer:
     """The transfers that one member has announced and heard of."""
 
-    __slots__ = ("_former", "_successor", "_to_all", "accepted", "layer")
+    __slots__ = ("_former", "_successor", "_to_all", "accepted", "handed", "layer")
 
     def __init__(self, layer: LeadershipLayer) -> None:
         self.layer = layer
         self.accepted: MemberId | None = None  # the successor, once it has said that it leads
+        self.handed = 0  # the last term that another leader handed to this member
         # The successor, its message, and how often the message is still to be repeated.
         self._successor: tuple[MemberId, HandOverMsg, int] | None = None
         # the message that this member still has to send to all
@@ -122,6 +123,7 @@ class Transfer:
             layer.incumbency.office = message.priority
             layer.assume(ctx, me, message.term)
             if layer.leads(me):
+                self.handed = message.term
                 layer.reconciliation.announced = layer.held
                 ctx.multicast(message)
                 ctx.send(sender, layer.own_info(me, message.term))
