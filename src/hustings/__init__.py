@@ -73,3 +73,7 @@ def __getattr__(name: str) -> object:
     if where is None:
         raise AttributeError(f"module 'hustings' has no attribute {name!r}")
     return getattr(import_module(where), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, *_MODULES])

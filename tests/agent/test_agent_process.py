@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from hustings.extras import install_command
 from hustings.net.keys import new_key, write_key
 from tests.agent.processes import Agent, Agents, agents_in, wait_agreed, wait_for
 from tests.unit.cli.commands import COMMAND, Result, in_own_process, in_process
@@ -304,4 +305,4 @@ def test_a_missing_extra_is_named(tmp_path: Path) -> None:
         "raise ModuleNotFoundError('no', name='starlette')\n", encoding="utf-8"
     )
     told = in_own_process("agent", "--group", "x", environment={"PYTHONPATH": str(tmp_path)})
-    assert told.complaint == "the agent needs starlette: pip install 'hustings[agent]'"
+    assert told.complaint == f"the agent needs starlette: {install_command('agent')}"

@@ -34,7 +34,9 @@ def main() -> None:
         except ModuleNotFoundError as missing:
             if missing.name not in ("click", "rich"):
                 raise
-            _say(f"the command line needs {missing.name}: pip install 'hustings[cli]'")
+            from hustings.extras import install_command
+
+            _say(f"the command line needs {missing.name}: {install_command('cli')}")
             sys.exit(BAD_INPUT)
     code = run(sys.argv[1:])
     with _ending_at_once():

@@ -11,6 +11,7 @@ import click
 
 from hustings.cli.output import warn
 from hustings.core.errors import BadInput
+from hustings.extras import install_command
 
 FROM_EXTRA = ("prometheus_client", "starlette", "uvicorn")
 
@@ -95,7 +96,7 @@ def agent(config: Path | None, check: bool, **flags: Any) -> int:
     except ModuleNotFoundError as missing:
         if missing.name is None or missing.name.split(".")[0] not in FROM_EXTRA:
             raise
-        raise BadInput(f"the agent needs {missing.name}: pip install 'hustings[agent]'") from None
+        raise BadInput(f"the agent needs {missing.name}: {install_command('agent')}") from None
     sockets = Sockets(read)
     if check:
         for note in (*read.notes, sockets.warning, checked(read)):

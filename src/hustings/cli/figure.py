@@ -11,6 +11,7 @@ import click
 from hustings.cli.options import WHOLE, WholeRange
 from hustings.cli.output import progress, show_json, show_table, warn
 from hustings.core.errors import BadInput
+from hustings.extras import install_command
 from hustings.lab.runs.executors import MAX_JOBS
 from hustings.lab.runs.playing import MAX_RUNS
 from hustings.sim.files import shown
@@ -133,7 +134,7 @@ def _drawing() -> Draw:
     except ModuleNotFoundError as missing:
         if missing.name is None or missing.name.partition(".")[0] != "matplotlib":
             raise
-        raise BadInput("figures need matplotlib: pip install 'hustings[figures]'") from None
+        raise BadInput(f"figures need matplotlib: {install_command('figures')}") from None
     return draw
 
 

@@ -17,6 +17,7 @@ from hustings.cli.options import WholeRange
 from hustings.cli.output import progress, show_json, show_table, warn
 from hustings.cli.sim import sim as one
 from hustings.core.errors import BadInput
+from hustings.extras import install_command
 from hustings.lab.options import Options
 from hustings.lab.runs.executors import MAX_JOBS
 from hustings.lab.simulation import Goals
@@ -277,14 +278,14 @@ def _plan(
         return None
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it reports its own caches
     if find_spec("matplotlib") is None:
-        warnings.append("nothing is drawn without matplotlib: pip install 'hustings[sweep]'")
+        warnings.append(f"nothing is drawn without matplotlib: {install_command('sweep')}")
         return None
     return plan
 
 
 def _look_for_parquet(warnings: list[str]) -> None:
     if find_spec("pyarrow") is None:
-        warnings.append("no Parquet is written without pyarrow: pip install 'hustings[sweep]'")
+        warnings.append(f"no Parquet is written without pyarrow: {install_command('sweep')}")
 
 
 def _write(

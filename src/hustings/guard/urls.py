@@ -15,6 +15,7 @@ from typing import NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from hustings.core.errors import BadInput, UnknownName
+from hustings.extras import install_command
 from hustings.guard.base import Guard
 from hustings.guard.passwords import PASSWORD_OPTIONS, WITHOUT_PASSWORD, with_password
 from hustings.guard.registry import BY_SCHEME, VOTERS
@@ -169,7 +170,7 @@ def _maker(scheme: str) -> Maker:
     except ImportError as error:
         raise NotInstalled(
             f"guard {scheme} needs a client that is not installed ({error.name}): "
-            f"pip install 'hustings[{known.extra}]'"
+            f"{install_command(known.extra)}"
         ) from None
     return made
 

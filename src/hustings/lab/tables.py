@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any
 
 from hustings.core.errors import BadInput
+from hustings.extras import install_command
 
 Rows = Sequence[dict[str, object]]
 
@@ -21,7 +22,7 @@ def needed(module: str, extra: str) -> Any:
         name = module.partition(".")[0]
         if missing.name is None or missing.name.partition(".")[0] != name:
             raise
-        raise BadInput(f"this needs {name}: pip install 'hustings[{extra}]'") from None
+        raise BadInput(f"this needs {name}: {install_command(extra)}") from None
 
 
 def as_html(rows: Rows) -> str:

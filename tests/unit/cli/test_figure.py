@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from hustings.cli.output import Lines
+from hustings.extras import install_command
 from hustings.lab.figures import catalogue, measuring
 from hustings.lab.figures.figure import ClaimVerdict, Finding
 from hustings.lab.runs.playing import Progress
@@ -221,7 +222,7 @@ def without_matplotlib(*arguments: str, cwd: Path) -> subprocess.CompletedProces
 def test_without_matplotlib_a_picture_gets_a_sentence(tmp_path: Path) -> None:
     done = without_matplotlib("figure", "announce-5.6", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "hustings: figures need matplotlib: pip install 'hustings[figures]'\n"
+    assert done.stderr == f"hustings: figures need matplotlib: {install_command('figures')}\n"
     assert list(tmp_path.iterdir()) == []
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from hustings.cli.app import run
+from hustings.extras import install_command
 from hustings.protocols.registry import names
 from tests.unit.cli.commands import COMMAND, PATIENCE
 
@@ -294,4 +295,4 @@ def test_without_the_packages_it_needs_the_command_says_so(tmp_path: Path) -> No
         [sys.executable, "-c", hide], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert done.returncode == 2
-    assert done.stderr == "hustings: the command line needs click: pip install 'hustings[cli]'\n"
+    assert done.stderr == f"hustings: the command line needs click: {install_command('cli')}\n"

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
 from hustings.core.errors import BadInput
+from hustings.extras import install_command
 
 try:
     import numba
@@ -22,7 +23,7 @@ try:
 except ModuleNotFoundError as missing:
     if missing.name is None or missing.name.partition(".")[0] not in ("numba", "llvmlite", "numpy"):
         raise
-    raise BadInput("the fast engine needs numba: pip install 'hustings[fast]'") from None
+    raise BadInput(f"the fast engine needs numba: {install_command('fast')}") from None
 
 P = ParamSpec("P")
 R = TypeVar("R")

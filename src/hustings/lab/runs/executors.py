@@ -30,6 +30,7 @@ from multiprocessing import active_children, get_context, resource_tracker
 from typing import Any, Generic, Protocol, TypeVar
 
 from hustings.core.errors import BadInput, UnknownName
+from hustings.extras import install_command
 from hustings.lab.runs.checkpoint import code_digest
 
 MAX_JOBS = 256
@@ -282,7 +283,7 @@ def _dask(where: str | None, jobs: int, job: Job[W, R]) -> Iterator[Pool[W, R]]:
     except ModuleNotFoundError as missing:
         if missing.name is None or missing.name.partition(".")[0] not in ("distributed", "dask"):
             raise
-        raise BadInput("a Dask cluster needs distributed: pip install 'hustings[dask]'") from None
+        raise BadInput(f"a Dask cluster needs distributed: {install_command('dask')}") from None
     _silence()
     with ExitStack() as stack:
         if where is None:

@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import Any
 
 from hustings.core.errors import BadInput
+from hustings.extras import install_command
 from hustings.lab.runs.playing import Precision
 from hustings.lab.sweeps.points import SweepResult, Value
 
@@ -92,7 +93,7 @@ def as_parquet(rows: Sequence[Row]) -> bytes:
     except ModuleNotFoundError as missing:
         if missing.name is None or missing.name.partition(".")[0] != "pyarrow":
             raise
-        raise BadInput("Parquet needs pyarrow: pip install 'hustings[sweep]'") from None
+        raise BadInput(f"Parquet needs pyarrow: {install_command('sweep')}") from None
     columns = {}
     for name in rows[0]:
         values = [row[name] for row in rows]

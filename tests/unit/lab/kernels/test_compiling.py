@@ -12,6 +12,7 @@ from typing import Any
 import numba
 import pytest
 
+from hustings.extras import install_command
 from hustings.lab.kernels import compiling
 from hustings.lab.kernels.announce import play as announce
 from hustings.lab.kernels.announce.parameters import AnnounceParameters
@@ -34,7 +35,7 @@ def test_a_missing_extra_is_named() -> None:
     done = subprocess.run(
         [sys.executable, "-c", MISSING], capture_output=True, text=True, check=True
     )
-    assert done.stdout == "the fast engine needs numba: pip install 'hustings[fast]'\n"
+    assert done.stdout == f"the fast engine needs numba: {install_command('fast')}\n"
 
 
 def test_what_is_kept_lies_under_a_name_made_of_all_sources(
