@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hustings.net.member_state import NotLeader as NotLeader
     from hustings.net.member_state import NotTakenOver as NotTakenOver
     from hustings.net.member_state import Peer as Peer
+    from hustings.scheduled import once as once
 
 # Found when they are asked for, so that a simulation does not wait for the network's modules.
 _WHERE = {
@@ -42,6 +43,7 @@ _WHERE = {
     "Term": "hustings.net.campaign",
     "__version__": "hustings._version",
     "join": "hustings.joining",
+    "once": "hustings.scheduled",
 }
 
 _MODULES = ("blocking", "testing")
@@ -61,6 +63,7 @@ __all__ = [
     "Term",
     "__version__",
     "join",
+    "once",
 ]
 
 

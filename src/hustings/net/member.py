@@ -21,7 +21,7 @@ from hustings.core.outcome import Elected, GaveUp, Guarantee, NoLeader, Outcome
 from hustings.layers.gossip.messages import MAX_ATTRIBUTES
 from hustings.layers.leadership.layer import PAUSED
 from hustings.layers.leadership.priority import OBSERVER, with_attribute
-from hustings.net import loss_reason
+from hustings.net import loss_reason, telemetry
 from hustings.net.campaign import Campaign, Term
 from hustings.net.logs import DEBUG, ERROR, INFO, NOTE, WARNING, MemberLog
 from hustings.net.loss_reason import LossReason
@@ -530,10 +530,12 @@ class Member:
             level = WARNING if reason.alarming else INFO
             said = f"leads no longer (term {before.term}): {reason}"
             log.say(level, LOST, said, term=before.term, token=before.token, reason=reason.kind)
+            telemetry.lost(self.name, before, reason)
         if state.leading and (reason is not None or not before.leading):
             token = "" if state.token is None else f", with token {state.token}"
             said = f"leads in term {state.term}{token}"
             log.say(INFO, ELECTED, said, term=state.term, token=state.token)
+            telemetry.elected(self.name, state)
         elif state.leader is not None and state.leader != before.leader:
             said = f"follows {state.leader.name} in term {state.term}"
             log.say(DEBUG, "follows", said, term=state.term, token=state.token)
