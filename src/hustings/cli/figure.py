@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hustings.cli.options import WHOLE, WholeRange
+from hustings.cli.options import WHOLE, WholeRange, on_option
 from hustings.cli.output import progress, show_json, show_table, warn
 from hustings.core.errors import BadInput
 from hustings.extras import install_command
@@ -45,8 +45,9 @@ if TYPE_CHECKING:
     "--jobs",
     type=WholeRange(1, MAX_JOBS),
     default=None,
-    help="The number of processes. [default: one for each processor]",
+    help="The number of workers; on dask:// all workers play.  [default: one for each processor]",
 )
+@on_option("processes")
 @click.option(
     "--check",
     is_flag=True,
@@ -61,6 +62,7 @@ def figure(
     out: Path,
     seed: int,
     jobs: int | None,
+    where: str | None,
     check: bool,
     as_json: bool,
 ) -> int:
@@ -88,7 +90,14 @@ def figure(
     try:
         with progress("cells") as tell:
             made = measured(
-                chosen, out, runs=runs, seed=seed, jobs=jobs or processors(), warn=warn, tell=tell
+                chosen,
+                out,
+                runs=runs,
+                seed=seed,
+                jobs=jobs or processors(),
+                on=where,
+                warn=warn,
+                tell=tell,
             )
     except KeyboardInterrupt:
         warn(

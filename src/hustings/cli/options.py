@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from hustings.core.config import parse_number, parse_whole
+from hustings.lab.runs.executors import check_place
 from hustings.sim.delay import USAGES
 from hustings.sim.mobility import MODELS
 from hustings.sim.scenarios import HORIZON, SCENARIOS
@@ -71,6 +72,28 @@ def _real(
         return parse_number(value) if isinstance(value, str) else float(value)
     except ValueError:
         kind.fail(f"{value!r} is not a valid float.", param, ctx)
+
+
+# Where runs are played
+
+
+def _place(_: click.Context, __: click.Parameter, where: str | None) -> str | None:
+    if where is not None:
+        check_place(where)
+    return where
+
+
+def on_option(usual: str) -> Callable[[F], F]:
+    """`--on`, with its usual place."""
+    return click.option(
+        "--on",
+        "where",
+        default=None,
+        metavar="PLACE",
+        callback=_place,
+        help="threads, processes, local-cluster (Dask on this machine) or dask://host:8786; the "
+        f"numbers are the same everywhere.  [default: {usual}]",
+    )
 
 
 # The description of an experiment

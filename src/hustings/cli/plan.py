@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hustings.cli.options import WHOLE, RealRange, WholeRange
+from hustings.cli.options import WHOLE, RealRange, WholeRange, on_option
 from hustings.cli.output import progress, show_json, show_table, warn
 from hustings.lab.options import parse_settings
+from hustings.lab.runs.executors import MAX_JOBS
 
 if TYPE_CHECKING:
     from hustings.lab.planning import CommitteePlan, Trial
@@ -38,6 +39,14 @@ MOST_MEMBERS = 10_000_000
     help="quick, usual or thorough: the number of runs of each candidate.",
 )
 @click.option("--seed", type=WHOLE, default=0, show_default=True, help="Decides everything random.")
+@click.option(
+    "--jobs",
+    type=WholeRange(1, MAX_JOBS),
+    default=1,
+    show_default=True,
+    help="The number of workers; on dask:// all workers play.",
+)
+@on_option("threads")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def plan(
     election: str,
@@ -46,6 +55,8 @@ def plan(
     bits: float | None,
     effort: str,
     seed: int,
+    jobs: int,
+    where: str | None,
     as_json: bool,
 ) -> int:
     """Propose settings for ELECTION in a group of n, and show how they did against attacks.
@@ -66,6 +77,8 @@ def plan(
             bits=bits,
             effort=effort,
             seed=seed,
+            jobs=jobs,
+            on=where,
             tell=tell,
         )
     if as_json:

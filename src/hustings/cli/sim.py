@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from hustings.cli.options import REAL, WholeRange, group_options, world_options
+from hustings.cli.options import REAL, WholeRange, group_options, on_option, world_options
 from hustings.cli.output import progress, show_json, show_table, warn
 from hustings.core.errors import BadInput
 from hustings.lab.options import Options
@@ -75,8 +75,9 @@ def _list_scenarios(context: click.Context, _: click.Parameter, wanted: bool) ->
     type=WholeRange(1, MAX_JOBS),
     default=1,
     show_default=True,
-    help="The number of processes.",
+    help="The number of workers; on dask:// all workers play.",
 )
+@on_option("processes; threads for engine fast")
 @click.option(
     "--engine",
     default=None,
@@ -105,6 +106,7 @@ def _list_scenarios(context: click.Context, _: click.Parameter, wanted: bool) ->
 def sim(
     protocol: str,
     jobs: int,
+    where: str | None,
     engine: str | None,
     number: int,
     trace_to: Path | None,
@@ -134,7 +136,7 @@ def sim(
     for sentence in simulation.warnings:
         warn(sentence)
     with progress() as tell:
-        study = simulation.play(first=number, jobs=jobs, trace=trace_to, tell=tell)
+        study = simulation.play(first=number, jobs=jobs, on=where, trace=trace_to, tell=tell)
     for sentence in study.warnings[len(simulation.warnings) :]:
         warn(sentence)
     if as_json:

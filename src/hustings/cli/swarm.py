@@ -6,18 +6,16 @@ import io
 
 import click
 
-from hustings.cli.options import WholeRange
+from hustings.cli.options import WholeRange, on_option
 from hustings.cli.output import progress, show_json, show_table
 from hustings.core.errors import BadInput
 from hustings.lab.runs.executors import MAX_JOBS
-from hustings.lab.swarming import ENTRIES, MAX_SEEDS, SwarmTotal, drawn
+from hustings.lab.swarming import ENTRIES, MAX_FIRST, MAX_SEEDS, SwarmTotal, drawn
 from hustings.lab.swarming import swarm as lab_swarm
 from hustings.sim.selection import Options
 from hustings.sim.swarm import GUARDS, Played, Swarm, play
 from hustings.sim.terminal import draw_text
 from hustings.sim.trace_read import read_stream
-
-MAX_SEED = 2**63 - 1
 
 TOLD = {
     "windows": "never two leaders at one time",
@@ -40,7 +38,7 @@ TOLD = {
 )
 @click.option(
     "--first",
-    type=WholeRange(0, MAX_SEED),
+    type=WholeRange(0, MAX_FIRST),
     default=0,
     show_default=True,
     help="The first world's seed.",
@@ -64,8 +62,9 @@ TOLD = {
     type=WholeRange(1, MAX_JOBS),
     default=1,
     show_default=True,
-    help="The number of processes.",
+    help="The number of workers; on dask:// all workers play.",
 )
+@on_option("processes")
 @click.option(
     "--beyond",
     is_flag=True,
@@ -80,6 +79,7 @@ def swarm(
     guards: tuple[str, ...],
     protocols: tuple[str, ...],
     jobs: int,
+    where: str | None,
     beyond: bool,
     trace: bool,
     as_json: bool,
@@ -107,6 +107,7 @@ def swarm(
             protocols=protocols,
             beyond=beyond,
             jobs=jobs,
+            on=where,
             tell=tell,
         )
     if as_json:

@@ -2,37 +2,26 @@
 
 from __future__ import annotations
 
-import logging
-import re
 import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import fields
-from importlib.util import find_spec
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from hustings.cli.options import WholeRange
+from hustings.cli.options import WholeRange, on_option
 from hustings.cli.output import progress, show_json, show_table, warn
-from hustings.cli.sim import sim as one
 from hustings.core.errors import BadInput
-from hustings.extras import install_command
-from hustings.lab.options import Options
 from hustings.lab.runs.executors import MAX_JOBS
-from hustings.lab.simulation import Goals
 from hustings.sim.files import shown, write_atomically
 
 if TYPE_CHECKING:
-    from hustings.lab.sweeps.gridfile import GridFile, Kind, Typed
-    from hustings.lab.sweeps.picture import PictureLayout
-    from hustings.lab.sweeps.points import SweepPoint, SweepResult, Value
+    from hustings.lab.sweeping import Sweep
+    from hustings.lab.sweeps.points import SweepResult
 
 ROWS = 60  # of a table on the terminal
 CHECKPOINT = "checkpoint"
-PROTOCOL, ENGINE, SEED = "protocol", "engine", "seed"
-GOALS = ("runs", "stderr", "metric")  # how often a point is played, not what is played
-LEFT_OUT = ("time_series", "debug")  # they change nothing in the table
+ENGINE = "engine"
 
 EXAMPLE = """\
 # Every list is an axis; the grid is all combinations. Keys are the options of hustings sim.
@@ -52,23 +41,22 @@ T_L = "inf"
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=click.Path(path_type=Path), required=False)
 @click.option("--example", is_flag=True, help="Write a small FILE to begin with, and stop.")
+@click.option(
+    "--grid",
+    "lines",
+    multiple=True,
+    metavar="LINE",
+    help="A line of TOML, instead of FILE; may be given several times.",
+)
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
     default=None,
-    help="The folder for the files.  [default: the name of FILE without its ending]",
+    help="The folder for the files.  [default: the name of FILE without its ending, or sweep]",
 )
-@click.option(
-    "--on",
-    "where",
-    default=None,
-    metavar="PLACE",
-    help="threads, processes, local-cluster (Dask on this machine) or dask://host:8786; the "
-    "numbers are the same everywhere.  [default: threads if compiled kernels play every point, "
-    "otherwise processes]",
-)
+@on_option("threads if compiled kernels play every point, otherwise processes")
 @click.option(
     "--jobs",
     type=WholeRange(1, MAX_JOBS),
@@ -77,7 +65,13 @@ T_L = "inf"
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def sweep(
-    file: Path, example: bool, out: Path | None, where: str | None, jobs: int | None, as_json: bool
+    file: Path | None,
+    example: bool,
+    lines: tuple[str, ...],
+    out: Path | None,
+    where: str | None,
+    jobs: int | None,
+    as_json: bool,
 ) -> int:
     """Play the grid of experiments in FILE, and write one table: CSV, Parquet, and a picture.
 
@@ -94,50 +88,38 @@ def sweep(
     hustings sweep grid.toml --example
     hustings sweep grid.toml
     hustings sweep grid.toml --jobs 2 --on processes --json
+    hustings sweep --grid 'protocol = "bully"' --grid 'members = [4, 8, 16]'
     """
+    if (file is None) == (not lines):
+        raise BadInput("a sweep is a FILE, or lines of one: hustings sweep --grid LINE ...")
     if example:
         return _write_example(file)
-    from hustings.lab.runs.executors import check_place
-    from hustings.lab.sweeping import processors
-    from hustings.lab.sweeps import gridfile
-    from hustings.lab.sweeps.points import (
-        check_points,
-        check_sweep,
-        digest_of,
-        play_points,
-        usual_place,
-    )
+    from hustings.lab.sweeping import processors, read_grid
 
-    if where is not None:
-        check_place(where)
-    grid = gridfile.read(file, _kinds())
-    points, warnings = _points(grid)
-    check_points(points)
-    jobs = jobs or processors()
-    check_sweep(points, jobs)
-    plan = _plan(grid, points, warnings)
-    _look_for_parquet(warnings)
-    for sentence in warnings:
+    grid = read_grid(lines if file is None else file)
+    for sentence in grid.warnings:
         warn(sentence)
-    out = Path(file.stem) if out is None else out
+    name = "sweep" if file is None else file.stem
+    out = Path(name) if out is None else out
     checkpoint = out / CHECKPOINT
     try:
         with progress("points") as tell:
-            place = where or usual_place(points)
-            results = play_points(points, place, jobs, checkpoint=checkpoint, tell=tell)
+            found = grid.play(on=where, jobs=jobs or processors(), checkpoint=checkpoint, tell=tell)
     except KeyboardInterrupt:
         warn(f"what is finished is kept in {shown(checkpoint)}: the same command goes on from it")
         raise
-    written, late = _write(out, file.stem, results, plan)
+    written, late = found.write(out, name)
+    files = [str(path) for path in written]
     if as_json:
-        about = {"file": str(file), "grid": digest_of(points), "warnings": warnings}
-        show_json({**about, "points": [_to_json(each) for each in results], "files": written})
+        show_json({"file": None if file is None else str(file), **found.to_json(), "files": files})
     else:
-        _show(file.stem, results, written)
-    return _told(results, late)
+        _show(name, found, files)
+    return _told(found.results, late)
 
 
-def _write_example(file: Path) -> int:
+def _write_example(file: Path | None) -> int:
+    if file is None:
+        raise BadInput("--example writes a FILE: name it")
     if file.exists():
         raise BadInput(f"{shown(file)} is there already: name another file")
     write_atomically(file, EXAMPLE)
@@ -145,205 +127,8 @@ def _write_example(file: Path) -> int:
     return 0
 
 
-def _kinds() -> dict[str, Kind]:
-    """The keys of a file, from the options of `hustings sim`."""
-    from hustings.lab.sweeps.gridfile import Kind
-
-    wanted = {field.name for field in fields(Options)} - {*LEFT_OUT} | {ENGINE}
-    kinds = {PROTOCOL: Kind.ONE}
-    for option in one.params:
-        if not isinstance(option, click.Option):
-            continue
-        key = _key(option)
-        if option.name in wanted:
-            kinds[key] = Kind.ONE
-            if option.is_flag:
-                kinds[key] = Kind.FLAG
-            elif option.multiple:
-                tabled = option.metavar == "KEY=VALUE"
-                kinds[key] = Kind.TABLE if tabled else Kind.SEVERAL
-        elif key in GOALS:
-            kinds[key] = Kind.FIXED
-    return kinds
-
-
-def _key(option: click.Parameter) -> str:
-    return max(option.opts, key=len).removeprefix("--")
-
-
-def _points(grid: GridFile) -> tuple[list[SweepPoint], list[str]]:
-    """All points, and the warnings about them, each once."""
-    points: list[SweepPoint] = []
-    warnings: dict[str, None] = {}
-    varied = _varied(grid.points)
-    for number, typed in enumerate(grid.points, 1):
-        point, said = _point(grid, typed, number, varied)
-        points.append(point)
-        warnings |= dict.fromkeys(said)
-    return points, list(warnings)
-
-
-def _varied(points: Sequence[Typed]) -> dict[str, bool]:
-    """Which of engine and seed take several values, and so distinguish points."""
-    return {
-        key: len({typed.of(key) for typed in points}) > 1  # counted, not iterated
-        for key in (ENGINE, SEED)
-    }
-
-
-def _point(
-    grid: GridFile, typed: Typed, number: int, varied: Mapping[str, bool]
-) -> tuple[SweepPoint, list[str]]:
-    from hustings.lab.sweeping import point_of
-
-    protocol = typed.of(PROTOCOL)
-    if protocol is None:
-        raise BadInput(f'{shown(grid.path)} names no protocol: write protocol = "bully"')
-    world = [
-        f"--{key}" + ("" if word is None else f"={word}")
-        for key, word in typed.words
-        if key not in (PROTOCOL, ENGINE, SEED, *GOALS)
-    ]
-    rest = [f"--{key}={word}" for key, word in typed.words if key in (ENGINE, *GOALS)]
-    try:
-        given = one.make_context("sim", [*world, *rest, _seed(typed), "--", protocol]).params
-        return point_of(
-            protocol,
-            Options(**_of_a_point(given)),
-            Goals(given["runs"], given["stderr"], given["metric"]),
-            engine=given["engine"],
-            world=world,
-            parameters=_parameters(typed, varied),
-        )
-    except click.UsageError as error:
-        raise _refusal(grid, typed, error) from None
-    except BadInput as error:
-        raise _wrong(grid, typed, number, str(error)) from None
-
-
-def _seed(typed: Typed) -> str:
-    return f"--seed={typed.of(SEED) or 1}"
-
-
-def _of_a_point(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a point, without those of the command."""
-    options = {field.name for field in fields(Options)}
-    return {key: given[key] for key in given if key in options}
-
-
-def _parameters(typed: Typed, varied: Mapping[str, bool]) -> dict[str, Value]:
-    """The parameters that distinguish a point; engine and seed have columns of their own."""
-    found = {key: value for key, value in typed.labels.items() if key not in (ENGINE, SEED)}
-    if varied[ENGINE]:
-        found[ENGINE] = typed.of(ENGINE)
-    if varied[SEED]:
-        found["sweep_seed"] = typed.labels.get(SEED, 1)
-    return found
-
-
-def _names(typed: Typed) -> str:
-    return ", ".join(f"{key}={value}" for key, value in typed.labels.items())
-
-
-def _wrong(grid: GridFile, typed: Typed, number: int, sentence: str) -> BadInput:
-    """The error of a point, with the line of the setting that the sentence names."""
-    said = f"point {number} ({_names(typed)}): {sentence}"
-    for name, where in typed.entries.items():
-        if re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", sentence):
-            return grid.complaint(where, said)
-    return BadInput(f"{shown(grid.path)} {said}")
-
-
-def _refusal(grid: GridFile, typed: Typed, error: click.UsageError) -> BadInput:
-    """An option's complaint about its value, with the line of the value."""
-    option = getattr(error, "param", None)
-    key = "" if option is None else _key(option)
-    if key not in typed.keys:
-        return BadInput(f"{shown(grid.path)} ({_names(typed)}): {error.format_message()}")
-    return grid.complaint(typed.keys[key], error.format_message())
-
-
-def _plan(
-    grid: GridFile, points: Sequence[SweepPoint], warnings: list[str]
-) -> PictureLayout | None:
-    """The picture to draw, if one can be drawn."""
-    from hustings.lab.sweeps import picture
-
-    try:
-        plan = picture.plan(points, grid.plot)
-    except BadInput as error:
-        raise grid.complaint(("plot",), f"plot: {error}") from None
-    if isinstance(plan, str):
-        warnings.append(plan)
-        return None
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it reports its own caches
-    if find_spec("matplotlib") is None:
-        warnings.append(f"nothing is drawn without matplotlib: {install_command('sweep')}")
-        return None
-    return plan
-
-
-def _look_for_parquet(warnings: list[str]) -> None:
-    if find_spec("pyarrow") is None:
-        warnings.append(f"no Parquet is written without pyarrow: {install_command('sweep')}")
-
-
-def _write(
-    out: Path, stem: str, results: Sequence[SweepResult], plan: PictureLayout | None
-) -> tuple[list[str], BadInput | None]:
-    """Write all files; return also what is wrong with the picture, known only now."""
-    from importlib.util import find_spec
-
-    from hustings.lab.sweeps.picture import made_of
-    from hustings.lab.sweeps.table import as_csv, as_parquet, rows_of
-
-    rows = rows_of(results)
-    contents: dict[str, str | bytes] = {"csv": as_csv(rows)}
-    if find_spec("pyarrow") is not None:
-        contents["parquet"] = as_parquet(rows)
-    late = None
-    if plan is not None:
-        from hustings.lab.figures.drawing import draw
-
-        try:
-            contents |= draw(made_of(stem, results, plan))
-        except BadInput as error:
-            late = BadInput(f"plot: {error}")
-    written = []
-    for ending, data in contents.items():
-        write_atomically(out / f"{stem}.{ending}", data)
-        written.append(str(out / f"{stem}.{ending}"))
-    return written, late
-
-
-def _to_json(result: SweepResult) -> dict[str, object]:
-    point, block = result.point, result.block
-    return {
-        "parameters": dict(point.parameters),
-        "engine": point.engine,
-        "seed": point.experiment.seed,
-        "runs": block.runs,
-        "command": point.command,
-        "metrics": {
-            name: {
-                "mean": column.moments.mean if column.moments.count else None,
-                "stderr": column.moments.stderr if column.moments.count > 1 else None,
-                "min": column.least,
-                "max": column.most,
-                "count": column.moments.count,
-            }
-            for name, column in block.metrics.items()
-        },
-        "endings": block.endings,
-        "violated": block.violated,
-        "shortfall": result.shortfall,
-    }
-
-
-def _show(stem: str, results: Sequence[SweepResult], written: list[str]) -> None:
-    from hustings.lab.sweeps.picture import aimed_at
-
-    metric = aimed_at(results)
+def _show(name: str, found: Sweep, written: Sequence[str]) -> None:
+    metric, results = found.metric, found.results
     keys = list(dict.fromkeys(key for each in results for key in each.point.parameters))
     rows = []
     for result in results[:ROWS]:
@@ -362,7 +147,7 @@ def _show(stem: str, results: Sequence[SweepResult], written: list[str]) -> None
     columns = [*keys, *([] if ENGINE in keys else [ENGINE]), "runs", metric, "stderr"]
     left = len(results) - len(rows)
     note = f"and {left:,} more points" if left > 0 else ""
-    show_table(f"{stem}, {len(results):,} points", columns, rows, note)
+    show_table(f"{name}, {len(results):,} points", columns, rows, note)
     for path in written:
         click.echo(path)
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hustings.lab.planning import CommitteePlan, plan
     from hustings.lab.simulation import Study, simulate
     from hustings.lab.swarming import Swarmed, swarm
-    from hustings.lab.sweeping import Sweep, sweep
+    from hustings.lab.sweeping import Sweep, sweep, sweep_file
 
 __all__ = [
     "Checked",
@@ -42,6 +42,7 @@ __all__ = [
     "simulate",
     "swarm",
     "sweep",
+    "sweep_file",
     "theory",
 ]
 
@@ -55,7 +56,7 @@ _MODULES = {
     "planning": ("CommitteePlan", "plan"),
     "simulation": ("Study", "simulate"),
     "swarming": ("Swarmed", "swarm"),
-    "sweeping": ("Sweep", "sweep"),
+    "sweeping": ("Sweep", "sweep", "sweep_file"),
 }
 _PLACES = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
-from typing import Unpack
+from typing import Any, Unpack
 
 from hustings.core.errors import BadInput
 from hustings.lab.closed_forms.overhead_table import formulas
-from hustings.lab.figures.comparison import ComparisonRow
+from hustings.lab.figures.comparison import MESSAGES, ComparisonRow
 from hustings.lab.figures.comparison import compare as run_comparison
 from hustings.lab.figures.overhead_table import counted_table
 from hustings.lab.options import Options, World, build, named
-from hustings.lab.tables import Table, as_html
+from hustings.lab.tables import Table, as_notes, plotted
 from hustings.lab.warnings import idle
 from hustings.protocols.registry import COMPARED, Protocol, classes
 
@@ -62,8 +61,25 @@ class Comparison(Table):
             shown["table_1"] = [cell.to_json() for cell in counted_table(self.members)]
         return shown
 
-    def _repr_html_(self) -> str:
-        return f"{as_html(self.rows())}<pre>{escape(self.command)}</pre>"
+    def notes_html(self) -> str:
+        return as_notes(self.warnings)
+
+    def plot(self) -> dict[str, bytes]:
+        """The messages of each protocol by role, as PNG and SVG."""
+        return plotted("comparison", self._draw)
+
+    def _draw(self, axes: Any) -> None:
+        names = [row.protocol for row in self.compared]
+        below = [0.0] * len(names)
+        for place, role in enumerate(MESSAGES):
+            counts = [float(row.counted[role] or 0) for row in self.compared]
+            label = role.removesuffix("_messages")
+            axes.barh(names, counts, left=below, label=label, color=f"C{place}")
+            below = [low + count for low, count in zip(below, counts, strict=True)]
+        axes.invert_yaxis()
+        axes.set_xlabel("messages")
+        axes.set_title(f"{self.members} members, scenario {self.options.scenario}", fontsize=9)
+        axes.legend()
 
 
 def compare(protocols: Sequence[Protocol] = (), **options: Unpack[World]) -> Comparison:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
-from html import escape
 
 from hustings.core.errors import BadInput
 from hustings.lab.closed_forms.form import TheoryResult
 from hustings.lab.closed_forms.registry import evaluate
-from hustings.lab.tables import Table, as_html
+from hustings.lab.tables import Table, as_notes
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +34,8 @@ class Theory(Table):
         """As `hustings theory --json` prints it."""
         return self.result.to_json()
 
-    def _repr_html_(self) -> str:
-        return f"{as_html(self.rows())}<pre>{escape(self.command)}</pre>"
+    def notes_html(self) -> str:
+        return as_notes(self.notes)
 
 
 def theory(protocol: str, **parameters: object) -> Theory:

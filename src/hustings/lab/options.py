@@ -506,10 +506,13 @@ def _choice_word(name: str, value: object) -> str:
     return value.name if isinstance(value, Choice) else _text(name, value)
 
 
+# Options whose values are settings: KEY=VALUE, any number of them.
+TABLES = (
+    *("settings", "detection_settings", "gossip_settings", "guard_settings"),
+    *("leadership_settings", "loss_settings", "measure", "mobility_settings", "pause_settings"),
+)
 _WORDS: Mapping[str, Callable[[str, object], object]] = {
-    **dict.fromkeys(("settings", "detection_settings", "guard_settings", "measure"), _pairs),
-    **dict.fromkeys(("leadership_settings", "gossip_settings", "mobility_settings"), _pairs),
-    **dict.fromkeys(("loss_settings", "pause_settings"), _pairs),
+    **dict.fromkeys(TABLES, _pairs),
     **dict.fromkeys(("detectors", "initiators", "faults"), _several),
     **dict.fromkeys(("crashed", "order"), _listed),
     "attributes": _attribute_words,

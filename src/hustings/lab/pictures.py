@@ -18,8 +18,9 @@ from hustings.lab.figures.figure import Figure, Rendered
 from hustings.lab.figures.measuring import measure
 from hustings.lab.figures.store import Store
 from hustings.lab.runs.engines import FAST
-from hustings.lab.runs.executors import PROCESSES, check_place
+from hustings.lab.runs.executors import PROCESSES
 from hustings.lab.runs.playing import Tell
+from hustings.lab.simulation import check_jobs
 from hustings.lab.tables import Table, as_html, needed
 
 
@@ -65,7 +66,7 @@ def figure(
     runs: int | None = None,
     seed: int = 1,
     jobs: int = 1,
-    on: str | Executor = PROCESSES,
+    on: str | Executor | None = None,
     out: str | Path | None = None,
     tell: Tell | None = None,
 ) -> Picture:
@@ -77,8 +78,7 @@ def figure(
     >>> figure("overhead-table-1").made.as_table
     True
     """
-    if isinstance(on, str):
-        check_place(on)
+    check_jobs(jobs, on)
     (figure,) = choose((name,), None)
     with ExitStack() as stack:
         folder = stack.enter_context(TemporaryDirectory()) if out is None else out
@@ -96,14 +96,18 @@ def measured(
     runs: int | None,
     seed: int,
     jobs: int,
-    on: str | Executor = PROCESSES,
+    on: str | Executor | None = None,
     warn: Callable[[str], None] = lambda _: None,
     tell: Tell | None = None,
 ) -> list[Rendered]:
     """Figures with their numbers; only what a folder does not hold is measured."""
+    check_jobs(jobs, on)
     cells = [cell for figure in figures for cell in figure.cells()]
     if any(cell.engine == FAST for cell in cells):
         import_module("hustings.lab.kernels.compiling")  # for its sentence
     store = Store(out / "cells", seed, warn)
-    results = measure(cells, seed, lambda cell: cell.goal(runs), store, jobs=jobs, on=on, tell=tell)
+    place = PROCESSES if on is None else on
+    results = measure(
+        cells, seed, lambda cell: cell.goal(runs), store, jobs=jobs, on=place, tell=tell
+    )
     return [figure.make(results, seed) for figure in figures]

@@ -15,7 +15,6 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
-from html import escape
 from importlib import import_module
 from typing import Any
 
@@ -38,8 +37,8 @@ from hustings.lab.runs.engines import (
 )
 from hustings.lab.runs.executors import THREADS, Pool, open_pool
 from hustings.lab.runs.playing import Runs, Series, Tell, play_all
-from hustings.lab.simulation import check_whole
-from hustings.lab.tables import Table, as_html
+from hustings.lab.simulation import check_jobs, check_whole
+from hustings.lab.tables import Table, plotted
 from hustings.protocols.committee.adversary import known
 from hustings.protocols.committee.profiles import Knobs
 from hustings.protocols.committee.settings import CommitteeConfig, knobs_of
@@ -128,8 +127,20 @@ class CommitteePlan(Table):
             "front": [trial.to_json() for trial in self.front],
         }
 
-    def _repr_html_(self) -> str:
-        return f"{as_html(self.rows())}<pre>{escape(self.command)}</pre>"
+    def plot(self) -> dict[str, bytes]:
+        """Success against bits for each trial of the front, as PNG and SVG."""
+        return plotted("plan", self._draw)
+
+    def _draw(self, axes: Any) -> None:
+        bits, scores = zip(*((each.bits_mean, each.score) for each in self.front), strict=True)
+        axes.plot(bits, scores, "o-")
+        if self.proposed is not None:
+            axes.plot([self.proposed.bits_mean], [self.proposed.score], "s", label="proposed")
+            axes.legend()
+        axes.set_xscale("log")
+        axes.set_xlabel("bits that a good member sends")
+        axes.set_ylabel("P(good leader), under the worst attack")
+        axes.set_title(f"{self.members:,} members, b = {self.b:g}", fontsize=9)
 
 
 def plan(
@@ -156,6 +167,7 @@ def plan(
     if effort not in EFFORTS:
         raise UnknownName("effort", effort, EFFORTS)
     check_whole("members", members, 2, MOST_MEMBERS)
+    check_jobs(jobs, on)
     import_module("hustings.lab.kernels.compiling")  # its sentence says which extra is missing
     load()
     words = Options.of(settings=settings).settings

@@ -42,7 +42,7 @@ from hustings.lab.runs.engines import (
 from hustings.lab.runs.executors import MAX_JOBS, check_place, open_pool
 from hustings.lab.runs.kernels import CUT
 from hustings.lab.runs.playing import MAX_RUNS, Goal, Precision, Runs, Series, Tell, play_all
-from hustings.lab.tables import Table, as_html, needed
+from hustings.lab.tables import Table, as_html, as_notes, plotted
 from hustings.lab.warnings import (
     warnings_on,
     warnings_on_faults,
@@ -98,10 +98,6 @@ def simulate(
         digest=digest,
         trace=trace,
     )
-    check_whole("jobs", jobs, 1, MAX_JOBS)
-    check_whole("first", first, 0, MAX_RUNS)
-    if isinstance(on, str):
-        check_place(on)
     return simulation.play(first=first, jobs=jobs, on=on, trace=trace, tell=tell)
 
 
@@ -111,6 +107,13 @@ def check_whole(name: str, value: object, least: int, most: int) -> None:
         raise BadInput(f"{name} is to be a whole number, not {value!r}")
     if not least <= value <= most:
         raise BadInput(f"{name} must lie between {least} and {most:,}, not {value:,}")
+
+
+def check_jobs(jobs: object, on: str | Executor | None) -> None:
+    """Refuse a wrong number of workers, or an unknown place, before anything starts."""
+    check_whole("jobs", jobs, 1, MAX_JOBS)
+    if isinstance(on, str):
+        check_place(on)
 
 
 def _is_number(value: object) -> bool:
@@ -197,7 +200,7 @@ def run_all(
     tell: Tell | None = None,
 ) -> Report:
     """Play runs of an experiment message by message, and report the results."""
-    check_whole("jobs", jobs, 1, MAX_JOBS)
+    check_jobs(jobs, on)
     chosen = EngineChoice(experiment, engine_of(experiment, EVENTS))
     return gather(chosen, Runs(runs), first, jobs, on, tell).report
 
@@ -228,8 +231,10 @@ class Simulation:
         tell: Tell | None = None,
     ) -> Study:
         """Play it. A trace file appears when all runs have succeeded, or not at all."""
-        experiment = self.chosen.experiment
+        check_jobs(jobs, on)
+        check_whole("first", first, 0, MAX_RUNS)
         self.check_memory(jobs)
+        experiment = self.chosen.experiment
         found = self._played(first, jobs, on, trace, tell)
         after = [
             *(_shortfall(found.report) if experiment.scenario.mobility is None else []),
@@ -512,9 +517,12 @@ class Study(Table):
             shown["digest"] = report.digest
         return {name: plain(value) for name, value in {**shown, **self.choices}.items()}
 
-    def plot(self, metric: str | None = None, axes: Any = None) -> Any:
-        """Plot how often each value of a metric occurred, or the time series; return the axes."""
-        axes = needed("matplotlib.pyplot", "figures").figure().subplots() if axes is None else axes
+    def plot(self, metric: str | None = None) -> dict[str, bytes]:
+        """How often each value of a metric occurred, or the time series, as PNG and SVG."""
+        return plotted("study", lambda axes: self.draw(axes, metric))
+
+    def draw(self, axes: Any, metric: str | None = None) -> None:
+        """The same picture on axes of matplotlib."""
         if metric is None and self.time_series is not None:
             axes.plot(self.time_series.time, self.time_series.mean)
             axes.set_xlabel("time")
@@ -524,8 +532,7 @@ class Study(Table):
             axes.hist(self._values(name), bins="auto")
             axes.set_xlabel(name)
             axes.set_ylabel("runs")
-        axes.set_title(self.title)
-        return axes
+        axes.set_title(self.title, fontsize=9)
 
     def _values(self, metric: str) -> list[float]:
         self[metric]
@@ -549,11 +556,10 @@ class Study(Table):
             f"<tr><th>{escape(name)}</th><td>{escape(_counts(counts))}</td></tr>"
             for name, counts in {**self.verdicts, "ended": self.endings}.items()
         )
-        warnings = "".join(f"<li>{escape(each)}</li>" for each in self.warnings)
         return (
             f"<p><b>{escape(self.title)}</b></p>{as_html(self.rows())}"
             f"<table><tbody>{judged}</tbody></table>"
-            f"<ul>{warnings}</ul><pre>{escape(self.command)}</pre>"
+            f"{as_notes(self.warnings)}<pre>{escape(self.command)}</pre>"
         )
 
 

@@ -13,8 +13,9 @@ from hustings.core.choice import MemberId
 from hustings.core.errors import BadInput, UnknownName
 from hustings.lab.options import named
 from hustings.lab.runs.block import Column
-from hustings.lab.runs.executors import MAX_JOBS, PROCESSES, open_pool
+from hustings.lab.runs.executors import PROCESSES, open_pool
 from hustings.lab.runs.playing import Series, Tell, play_all
+from hustings.lab.simulation import check_jobs, check_whole
 from hustings.lab.tables import Table, as_html
 from hustings.layers.lease import LeaseConfig
 from hustings.protocols.registry import CATALOGUE, Protocol, Use, find, use_of
@@ -23,6 +24,7 @@ from hustings.sim.random_election import RandomElection
 from hustings.sim.swarm import GUARDS, Asking, Elect, Entry, Played, Swarm, play
 
 MAX_SEEDS = 100_000_000
+MAX_FIRST = 2**63 - 1
 SHOWN = 10  # violations shown; the others are counted
 LARGEST = 64  # worlds that are sent to a worker together
 
@@ -179,10 +181,9 @@ def play_worlds(
     tell: Tell | None = None,
 ) -> SwarmTotal:
     """Play the worlds of seeds `first`, `first` + 1, ... and count their results."""
-    if not 1 <= seeds <= MAX_SEEDS:
-        raise BadInput(f"seeds must lie between 1 and {MAX_SEEDS:,}, not {seeds:,}")
-    if not 1 <= jobs <= MAX_JOBS:
-        raise BadInput(f"jobs must lie between 1 and {MAX_JOBS}, not {jobs}")
+    check_whole("seeds", seeds, 1, MAX_SEEDS)
+    check_whole("first", first, 0, MAX_FIRST)
+    check_jobs(jobs, on)
     total = SwarmTotal()
     with open_pool(PROCESSES if on is None else on, jobs, play_block) as pool:
         size = 1 if pool.workers == 1 else max(1, min(LARGEST, seeds // (pool.workers * 4)))

@@ -1,47 +1,73 @@
-"""`sweep`: many experiments, played anywhere, with the same numbers everywhere."""
+"""`sweep`: many experiments, played anywhere, with the same numbers everywhere.
+
+A grid comes from Python, from a file, or from lines of such a file. `prepare_sweep` and `read_grid`
+make a `SweepGrid` of it and report errors, with the line where there is one; `SweepGrid.play` makes
+a `Sweep`, which holds the results.
+"""
 
 from __future__ import annotations
 
+import logging
 import os
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from html import escape
+from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 from typing import Any, cast
 
 from hustings.core.errors import BadInput
 from hustings.core.streams import derive
-from hustings.lab.options import FLAGS, Options, named
-from hustings.lab.runs.executors import MAX_JOBS, check_place
+from hustings.extras import install_command
+from hustings.lab.options import Options, named
+from hustings.lab.runs.executors import MAX_JOBS
 from hustings.lab.runs.playing import Tell
-from hustings.lab.simulation import Goals, check_whole, prepare
-from hustings.lab.sweeps import picture
+from hustings.lab.simulation import Goals, check_jobs, prepare
+from hustings.lab.sweep_words import (
+    APART,
+    ENGINE,
+    PROTOCOL,
+    SEED,
+    WrongValue,
+    goals_of,
+    key_of,
+    kinds,
+    lines_of,
+    options_of,
+    world_of,
+)
+from hustings.lab.sweeps import gridfile, picture
+from hustings.lab.sweeps.gridfile import GridFile, Typed
+from hustings.lab.sweeps.picture import PictureLayout
 from hustings.lab.sweeps.points import (
     SweepPoint,
     SweepResult,
     Value,
     check_points,
     check_sweep,
+    digest_of,
     play_points,
     usual_place,
 )
-from hustings.lab.sweeps.table import rows_of
-from hustings.lab.tables import Table, as_html, needed
+from hustings.lab.sweeps.table import as_csv, as_parquet, rows_of
+from hustings.lab.tables import Table, as_notes, needed
 from hustings.protocols.registry import Protocol, find
+from hustings.sim.files import reason, shown, write_atomically
 
-PROTOCOL, ENGINE, SEED = "protocol", "engine", "seed"
-APART = (PROTOCOL, ENGINE, SEED)
+LINES = Path("--grid")  # the name of lines without a file, in complaints
 
 
 @dataclass(frozen=True, slots=True)
 class Sweep(Table):
-    """Every point with its runs. `sweep.results[0].point.command` gives the same numbers."""
+    """Every point with its runs. `sweep.command` gives the same numbers for all of them."""
 
     results: list[SweepResult]
     warnings: tuple[str, ...]
+    command: str = ""  # the same as a command line; "" for a class that it cannot name
+    layout: PictureLayout | None = None  # of the picture, if one can be drawn
 
     def rows(self) -> list[dict[str, object]]:
         """One row for each point and metric."""
@@ -52,17 +78,88 @@ class Sweep(Table):
         """A sentence for each point whose precision was not reached."""
         return [each.shortfall for each in self.results if each.shortfall is not None]
 
+    @property
+    def metric(self) -> str:
+        """The metric that the points aim at."""
+        return picture.aimed_at(self.results)
+
     def plot(self, **wishes: object) -> dict[str, bytes]:
         """A picture as PNG and SVG; `x`, `metric` and `log` say what is drawn."""
-        plan = picture.plan([each.point for each in self.results], wishes)
-        if isinstance(plan, str):
-            raise BadInput(plan)
-        drawing = needed("hustings.lab.figures.drawing", "figures")
-        return cast(dict[str, bytes], drawing.draw(picture.made_of("sweep", self.results, plan)))
+        layout: PictureLayout | str | None = self.layout
+        if wishes or layout is None:
+            layout = picture.plan([each.point for each in self.results], wishes)
+        if isinstance(layout, str):
+            raise BadInput(layout)
+        return self._drawn("sweep", layout)
 
-    def _repr_html_(self) -> str:
-        warnings = "".join(f"<li>{escape(each)}</li>" for each in self.warnings)
-        return f"{as_html(self.rows())}<ul>{warnings}</ul>"
+    def _drawn(self, name: str, layout: PictureLayout) -> dict[str, bytes]:
+        logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it reports its own caches
+        drawing = needed("hustings.lab.figures.drawing", "figures")
+        made = picture.made_of(name, self.results, layout)
+        return cast(dict[str, bytes], drawing.draw(made))
+
+    def write(self, out: str | Path, name: str = "sweep") -> tuple[list[Path], BadInput | None]:
+        """Write the table as CSV and Parquet, and the picture, into a folder.
+
+        Return also what is wrong with the picture, which only the results tell. What needs an extra
+        that is not installed is left out.
+        """
+        rows = rows_of(self.results)
+        contents: dict[str, str | bytes] = {"csv": as_csv(rows)}
+        if find_spec("pyarrow") is not None:
+            contents["parquet"] = as_parquet(rows)
+        late = None
+        if self.layout is not None:
+            try:
+                contents |= self._drawn(name, self.layout)
+            except BadInput as error:
+                late = BadInput(f"plot: {error}")
+        try:
+            Path(out).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise BadInput(f"cannot write to {shown(Path(out))}: {reason(error)}") from None
+        written = [Path(out) / f"{name}.{ending}" for ending in contents]
+        for path, data in zip(written, contents.values(), strict=True):
+            write_atomically(path, data)
+        return written, late
+
+    def to_json(self) -> dict[str, object]:
+        """As `hustings sweep --json` prints it."""
+        return {
+            "grid": digest_of([each.point for each in self.results]),
+            "warnings": list(self.warnings),
+            "points": [each.to_json() for each in self.results],
+            "command": self.command,
+        }
+
+    def notes_html(self) -> str:
+        return as_notes([*self.warnings, *self.short])
+
+
+@dataclass(frozen=True, slots=True)
+class SweepGrid:
+    """A sweep that is ready to be played."""
+
+    points: list[SweepPoint]
+    warnings: tuple[str, ...]
+    command: str
+    layout: PictureLayout | None = None
+
+    def play(
+        self,
+        *,
+        on: str | Executor | None = None,
+        jobs: int = 1,
+        checkpoint: str | Path | None = None,
+        tell: Tell | None = None,
+    ) -> Sweep:
+        """Play all points; a checkpoint keeps what is finished."""
+        check_jobs(jobs, on)
+        check_sweep(self.points, jobs)
+        kept = None if checkpoint is None else Path(checkpoint)
+        place = usual_place(self.points) if on is None else on
+        results = play_points(self.points, place, jobs, checkpoint=kept, tell=tell)
+        return Sweep(results, self.warnings, self.command, self.layout)
 
 
 def sweep(
@@ -90,16 +187,28 @@ def sweep(
     >>> [each.block.metrics["messages"].moments.mean for each in found.results]
     [11.0, 55.0]
     """
-    check_whole("jobs", jobs, 1, MAX_JOBS)
-    if isinstance(on, str):
-        check_place(on)
+    check_jobs(jobs, on)
+    words = {name: value for name, value in {**fixed, **grid}.items() if value is not None}
     goals = Goals(runs, stderr, metric)
-    points, warnings = _points({**fixed, **grid}, goals)
+    points, warnings = _points(words, goals)
     check_points(points)
-    check_sweep(points, jobs)
-    kept = None if checkpoint is None else Path(checkpoint)
-    place = usual_place(points) if on is None else on
-    return Sweep(play_points(points, place, jobs, checkpoint=kept, tell=tell), warnings)
+    lines = lines_of(words, goals)
+    command = ["hustings", "sweep", *(f"--grid={line}" for line in lines)]
+    ready = SweepGrid(points, warnings, shlex.join(command) if lines else "")
+    return ready.play(on=on, jobs=jobs, checkpoint=checkpoint, tell=tell)
+
+
+def sweep_file(
+    file: str | Path,
+    *,
+    on: str | Executor | None = None,
+    jobs: int = 1,
+    checkpoint: str | Path | None = None,
+    tell: Tell | None = None,
+) -> Sweep:
+    """Play the grid of a file: as `hustings sweep FILE`, without writing any but the checkpoint."""
+    check_jobs(jobs, on)
+    return read_grid(file).play(on=on, jobs=jobs, checkpoint=checkpoint, tell=tell)
 
 
 def processors() -> int:
@@ -141,8 +250,8 @@ class _Axis:
 
     @property
     def label(self) -> str:
-        flag = FLAGS.get(self.name, self.name.replace("_", "-"))
-        return flag if self.entry is None else f"{flag}.{self.entry}"
+        key = key_of(self.name)
+        return key if self.entry is None else f"{key}.{self.entry}"
 
 
 def _axes(words: Mapping[str, Any]) -> list[_Axis]:
@@ -202,3 +311,81 @@ def _point(
     if SEED in varied:
         parameters["sweep_seed"] = labels[SEED]
     return point_of(protocol, options, goals, engine=engine, world=world, parameters=parameters)
+
+
+# A grid from a file, or from lines of such a file
+
+
+def read_grid(file: str | Path | Sequence[str]) -> SweepGrid:
+    """The grid of a file, or of a list of its lines; an error names the line."""
+    if isinstance(file, str | Path):
+        grid = gridfile.read(Path(file), kinds())
+        command = ["hustings", "sweep", str(file)]
+    else:
+        grid = gridfile.parse("\n".join(file), LINES, kinds())
+        command = ["hustings", "sweep", *(f"--grid={line}" for line in file)]
+    varied = [
+        key
+        for key in (ENGINE, SEED)
+        if len({typed.of(key) for typed in grid.points}) > 1  # counted, not iterated
+    ]
+    points: list[SweepPoint] = []
+    warnings: dict[str, None] = {}
+    for number, typed in enumerate(grid.points, 1):
+        point, said = _typed_point(grid, typed, number, varied)
+        points.append(point)
+        warnings |= dict.fromkeys(said)
+    check_points(points)
+    layout, lacking = _layout(grid, points)
+    every = (*warnings, *lacking)
+    return SweepGrid(points, every, shlex.join(command), layout)
+
+
+def _typed_point(
+    grid: GridFile, typed: Typed, number: int, varied: Sequence[str]
+) -> tuple[SweepPoint, list[str]]:
+    protocol = typed.of(PROTOCOL)
+    if protocol is None:
+        raise BadInput(f'{shown(grid.path)} names no protocol: write protocol = "bully"')
+    parameters = {key: value for key, value in typed.labels.items() if key not in (ENGINE, SEED)}
+    if ENGINE in varied:
+        parameters[ENGINE] = typed.of(ENGINE)
+    if SEED in varied:
+        parameters["sweep_seed"] = typed.labels.get(SEED, 1)
+    try:
+        return point_of(
+            protocol,
+            options_of(typed),
+            goals_of(typed),
+            engine=typed.of(ENGINE),
+            world=world_of(typed),
+            parameters=parameters,
+        )
+    except BadInput as error:
+        raise _wrong(grid, typed, number, error) from None
+
+
+def _wrong(grid: GridFile, typed: Typed, number: int, error: BadInput) -> BadInput:
+    """The error of a point, with the line of the key that the error concerns or names."""
+    names = ", ".join(f"{key}={value}" for key, value in typed.labels.items())
+    said = f"point {number} ({names}): {error}"
+    if isinstance(error, WrongValue):
+        return grid.complaint(typed.keys[error.key], str(error))
+    for name, where in {**typed.entries, **typed.keys}.items():
+        if re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", str(error)):
+            return grid.complaint(where, said)
+    return BadInput(f"{shown(grid.path)} {said}")
+
+
+def _layout(grid: GridFile, points: Sequence[SweepPoint]) -> tuple[PictureLayout | None, list[str]]:
+    """The picture to draw, if one can be drawn, and a sentence for each file that cannot be."""
+    try:
+        layout = picture.plan(points, grid.plot)
+    except BadInput as error:
+        raise grid.complaint(("plot",), f"plot: {error}") from None
+    if not isinstance(layout, str) and find_spec("matplotlib") is None:
+        layout = f"nothing is drawn without matplotlib: {install_command('sweep')}"
+    lacking = [layout] if isinstance(layout, str) else []
+    if find_spec("pyarrow") is None:
+        lacking.append(f"no Parquet is written without pyarrow: {install_command('sweep')}")
+    return (None if isinstance(layout, str) else layout), lacking

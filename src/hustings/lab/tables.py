@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 from hustings.core.errors import BadInput
 from hustings.extras import install_command
@@ -49,10 +50,28 @@ def _cell(value: object) -> str:
     return escape(str(value))
 
 
+def as_notes(sentences: Sequence[str]) -> str:
+    """A list of sentences; nothing where there are none."""
+    items = "".join(f"<li>{escape(each)}</li>" for each in sentences)
+    return f"<ul>{items}</ul>" if items else ""
+
+
+def plotted(name: str, draw: Callable[[Any], object]) -> dict[str, bytes]:
+    """A picture as PNG and SVG, drawn by a function on matplotlib's axes."""
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it reports its own caches
+    drawing = needed("hustings.lab.figures.drawing", "figures")
+    return cast(dict[str, bytes], drawing.draw_one(name, draw))
+
+
 class Table:
-    """Base of results that have rows."""
+    """Base of results: rows, the command line that gives the same, and a page in a notebook.
+
+    Results that are worth a picture have `plot`, which gives it as PNG and SVG.
+    """
 
     __slots__ = ()
+
+    command: str  # "" where a class has no name that a command line could give
 
     def rows(self) -> list[dict[str, object]]:
         """One row for each thing that was measured or computed."""
@@ -65,3 +84,10 @@ class Table:
     def to_pandas(self) -> Any:
         """The rows as a `pandas.DataFrame`."""
         return needed("pandas", "lab").DataFrame(self.rows())
+
+    def notes_html(self) -> str:
+        """What stands between the table and the command line."""
+        return ""
+
+    def _repr_html_(self) -> str:
+        return f"{as_html(self.rows())}{self.notes_html()}<pre>{escape(self.command)}</pre>"

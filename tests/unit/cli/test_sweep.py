@@ -171,8 +171,20 @@ def test_a_precision_that_is_not_reached(hustings: Hustings) -> None:
 
 BAD = [
     ("protocol = 'bully'\nmembrs = 3", "grid.toml line 2: unknown key 'membrs': did you mean 'mem"),
-    ("protocol = 'bully'\nmembers = ['x']", "grid.toml line 2: Invalid value for '-n' / '--member"),
-    ("protocol = 'bully'\nruns = 0", "grid.toml line 2: Invalid value for '--runs': 0 is not in"),
+    (
+        "protocol = 'bully'\nmembers = ['x']",
+        "grid.toml line 2: members must be a whole number, not 'x'",
+    ),
+    (
+        "protocol = 'bully'\nruns = 0",
+        "line 2: point 1 (protocol=bully): runs must lie between 1 and 10,000,000, not 0",
+    ),
+    (
+        "protocol = 'bully'\nruns = 'few'",
+        "line 2: runs must be a whole number, not 'few'",
+    ),
+    ("protocol = 'bully'\nstderr = 'low'", "line 2: stderr must be a number, not 'low'"),
+    ("protocol = 'bully'\nloss-set = 'a=1'", "line 2: loss-set must be a table of settings"),
     ("protocol = 'bully'\nloss = 1.5", "point 1 (protocol=bully, loss=1.5): loss must lie in [0, "),
     (
         "protocol = 'buly'",
@@ -203,6 +215,41 @@ BAD = [
 def test_bad_files(text: str, complaint: str, hustings: Hustings) -> None:
     write(text)
     assert complaint in hustings("sweep", "grid.toml", "--jobs", "1").complaint
+
+
+def test_lines_instead_of_a_file(hustings: Hustings) -> None:
+    write(GRID)
+    named = told(hustings, "--jobs", "1")
+    lines = [f"--grid={line}" for line in GRID.strip().splitlines()]
+    shown = hustings("sweep", *lines, "--jobs", "1", "--json")
+    found = json.loads(shown.out)
+    assert found["points"] == named["points"]
+    assert found["file"] is None
+    assert shlex.split(found["command"]) == ["hustings", "sweep", *lines]
+    assert shlex.split(named["command"]) == ["hustings", "sweep", "grid.toml"]
+    assert files("sweep")["sweep.csv"] == files("grid")["grid.csv"]
+
+
+@pytest.mark.parametrize(
+    "words, complaint",
+    [
+        ((), "a sweep is a FILE, or lines of one"),
+        (("grid.toml", "--grid", "members = 3"), "a sweep is a FILE, or lines of one"),
+        (("--grid", "members = 3", "--example"), "--example writes a FILE: name it"),
+        (("--grid", "members = 3"), "--grid names no protocol"),
+        (("--grid", "protocol = 'bully'", "--grid", "member = 3"), "--grid line 2: unknown key"),
+        (("--grid", "protocol"), "--grid is no TOML"),
+        (
+            ("--grid", "protocol = 'bully'", "--grid", "loss = 2"),
+            "--grid line 2: point 1 (protocol=bully, loss=2): loss must lie in [0, 1], not 2",
+        ),
+    ],
+)
+def test_wrong_lines_are_refused(
+    words: tuple[str, ...], complaint: str, hustings: Hustings
+) -> None:
+    assert complaint in hustings("sweep", *words).complaint
+    assert list(Path().iterdir()) == []
 
 
 def test_other_refusals(hustings: Hustings, monkeypatch: pytest.MonkeyPatch) -> None:

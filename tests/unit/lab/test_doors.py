@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,8 @@ def test_compare(hustings: Hustings) -> None:
     assert [row["protocol"] for row in found.rows()] == ["bully", "ring"]
     assert found.agrees
     assert found.paper
+    assert set(found.plot()) == {"png", "svg"}
+    assert found.command in found._repr_html_()
     assert len(lab.compare(members=4).compared) == 8
     with pytest.raises(BadInput, match="--set goes with one protocol"):
         lab.compare(["bully", "ring"], settings={"T1": 3})
@@ -84,6 +87,7 @@ def test_plan(hustings: Hustings) -> None:
     found = lab.plan("committee", members=60, settings={"b": 0.05, "c0": 16}, effort="quick")
     assert printed(hustings, found.command) == json.loads(json.dumps(found.to_json()))
     assert found.to_pandas().shape[0] == len(found.front)
+    assert found.plot()["png"].startswith(b"\x89PNG")
     assert found.command in found._repr_html_()
     with pytest.raises(UnknownName, match="unknown election to plan 'bully'"):
         lab.plan("bully", members=5)
@@ -151,6 +155,72 @@ def test_a_sweep_gives_the_numbers_of_a_file_with_the_same_words(
         for name, column in block.metrics.items():
             assert metrics[name]["mean"] == column.moments.mean
     assert len(found.rows()) == 8 * len(found.results[0].block.metrics)
+
+
+SWEEPS: list[dict[str, Any]] = [
+    {"protocol": "bully", "members": [3, 4], "scenario": "leader-crash"},
+    {"protocol": ["le-s"], "members": 4, "settings": {"T_A": [1, 1.5], "T_L": "inf"}, "loss": [0]},
+    {"protocol": "bully", "members": 5, "faults": ["crash:5@1", ("crash:5@1", "crash:4@2")]},
+    {
+        "protocol": "bully",
+        "members": 5,
+        "scenario": "leader-crash",
+        "crashed": (4,),
+        "detectors": [(1, 2), 1],
+        "seed": [1, 2],
+    },
+    {"protocol": "bully", "members": 3, "attributes": {"cpu": "3,1,2", "mem": ["1,2,3", "random"]}},
+    {"protocol": "bully", "sites": {"a": [1, 2], "b": 2}, "between": {("a", "b"): 3}},
+    {"protocol": Bully, "members": 3, "fifo": [True, False], "delay": ["uniform:0,1", 0.5]},
+    {"protocol": "bully", "members": 4, "links": {(1, 2): [2, 3], (2, 1): 5}, "until": None},
+    {"protocol": "le-a", "members": 3, "engine": ["fast", "events"], "delay": 0.1, "loss": 0.1},
+    {
+        "protocol": "le-a",
+        "members": 3,
+        "delay": 0.1,
+        "loss": 0.1,
+        "loss_model": "burst",
+        "loss_settings": {"length": [3, 5]},
+    },
+    {"protocol": "bully", "members": 3, "settings": "T1=3"},
+    {"protocol": "bully", "members": 3, "settings": ["T1=3", "T1=4"], "order": None},
+]
+
+
+@pytest.mark.parametrize("words", SWEEPS, ids=range(len(SWEEPS)))
+def test_a_sweep_names_one_command_line_for_all_its_points(
+    hustings: Hustings, words: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = lab.sweep(words, runs=3)
+    again = printed(hustings, found.command)["points"]
+    mine = [each.to_json() for each in found.results]
+    assert [each["seed"] for each in again] == [each["seed"] for each in mine]
+    assert [each["metrics"] for each in again] == [each["metrics"] for each in mine]
+    assert escape(found.command) in found._repr_html_()
+
+
+def test_a_sweep_of_a_class_without_a_name_has_no_command() -> None:
+    class Mine(Bully):
+        pass
+
+    found = lab.sweep({"protocol": Mine, "members": [3]})
+    assert found.command == ""
+    with pytest.raises(BadInput, match="settings of a sweep is a table"):
+        lab.sweep({"protocol": "bully", "settings": [("T1=3", "T2=4"), "T1=5"]})
+
+
+def test_a_file_is_played_from_python(tmp_path: Path, hustings: Hustings) -> None:
+    path = tmp_path / "grid.toml"
+    path.write_text(FILE)
+    found = lab.sweep_file(path, jobs=1, checkpoint=tmp_path / "kept")
+    assert shlex.split(found.command) == ["hustings", "sweep", str(path)]
+    done = json.loads(hustings("sweep", str(path), "--out", str(tmp_path / "out"), "--json").out)
+    assert done["points"] == json.loads(json.dumps(found.to_json()["points"]))
+    written, late = found.write(tmp_path / "own", "grid")
+    assert late is None
+    for each in written:
+        assert each.read_bytes() == (tmp_path / "out" / each.name).read_bytes()
 
 
 def test_a_sweep_on_any_executor_and_with_a_checkpoint(tmp_path: Path) -> None:

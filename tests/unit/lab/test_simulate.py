@@ -110,10 +110,16 @@ def test_a_notebook_shows_it() -> None:
 def test_plots() -> None:
     drawn = Figure().subplots()
     study = lab.simulate("le-s", members=5, loss=0.2, runs=50, time_series=1.0)
-    assert study.plot("messages", drawn) is drawn
+    study.draw(drawn, "messages")
     assert drawn.get_xlabel() == "messages"
-    other = study.plot(axes=Figure().subplots())
+    other = Figure().subplots()
+    study.draw(other)
     assert other.get_ylabel() == "simultaneous leaders, mean"
+    assert study.plot()["svg"].lstrip().startswith(b"<?xml")
+    assert study.plot("messages")["png"].startswith(b"\x89PNG")
+    assert study.plot() == study.plot(), "the same numbers give the same bytes"
+    with pytest.raises(UnknownName, match="unknown metric 'mesages'"):
+        study.plot("mesages")
 
 
 def test_a_trace(tmp_path: Path) -> None:

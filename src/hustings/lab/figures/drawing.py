@@ -7,6 +7,7 @@ paper are dashed lines. The same numbers give the same bytes under one version o
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from matplotlib import rc_context
@@ -29,16 +30,28 @@ ZERO = "0 in all runs: at most 3/runs (95 %)"
 
 def draw(made: Rendered) -> dict[str, bytes]:
     """The picture of a figure, in the format of the file's ending."""
-    pictures = {}
     with rc_context(_settings(made.name)):
         figure = Figure(figsize=(WIDTH * len(made.panels), HEIGHT), dpi=DPI, layout="constrained")
         figure.suptitle(made.title, fontsize=10)
         for place, panel in enumerate(made.panels, 1):
             _draw_panel(figure.add_subplot(1, len(made.panels), place), panel)
-        for form, metadata in (("png", {"Software": None}), ("svg", {"Date": None})):
-            out = io.BytesIO()
-            figure.savefig(out, format=form, metadata=metadata)
-            pictures[form] = out.getvalue()
+        return _saved(figure)
+
+
+def draw_one(name: str, draw: Callable[[Axes], object]) -> dict[str, bytes]:
+    """A picture with one panel, which a function draws."""
+    with rc_context(_settings(name)):
+        figure = Figure(figsize=(WIDTH, HEIGHT), dpi=DPI, layout="constrained")
+        draw(figure.add_subplot())
+        return _saved(figure)
+
+
+def _saved(figure: Figure) -> dict[str, bytes]:
+    pictures = {}
+    for form, metadata in (("png", {"Software": None}), ("svg", {"Date": None})):
+        out = io.BytesIO()
+        figure.savefig(out, format=form, metadata=metadata)
+        pictures[form] = out.getvalue()
     return pictures
 
 

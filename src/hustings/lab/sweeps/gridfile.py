@@ -75,7 +75,11 @@ class GridFile:
 
 def read(path: Path, kinds: Mapping[str, Kind]) -> GridFile:
     """Read a file, and list all its points."""
-    text = _text(path)
+    return parse(_text(path), path, kinds)
+
+
+def parse(text: str, path: Path, kinds: Mapping[str, Kind]) -> GridFile:
+    """Read the text of a file, and list all its points; `path` is its name in complaints."""
     try:
         content = tomllib.loads(text)
     except RecursionError:

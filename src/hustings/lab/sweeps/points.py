@@ -91,6 +91,30 @@ class SweepResult:
             return None
         return self.point.goal.shortfall(self.block.runs, self.block.metrics)
 
+    def to_json(self) -> dict[str, object]:
+        """The point as data for scripts."""
+        point, block = self.point, self.block
+        return {
+            "parameters": dict(point.parameters),
+            "engine": point.engine,
+            "seed": point.experiment.seed,
+            "runs": block.runs,
+            "command": point.command,
+            "metrics": {
+                name: {
+                    "mean": column.moments.mean if column.moments.count else None,
+                    "stderr": column.moments.stderr if column.moments.count > 1 else None,
+                    "min": column.least,
+                    "max": column.most,
+                    "count": column.moments.count,
+                }
+                for name, column in block.metrics.items()
+            },
+            "endings": block.endings,
+            "violated": block.violated,
+            "shortfall": self.shortfall,
+        }
+
 
 def check_points(points: Sequence[SweepPoint]) -> None:
     """Refuse an empty grid, too many points, and two equal ones."""
