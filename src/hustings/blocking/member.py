@@ -19,6 +19,7 @@ from hustings.blocking.observing import Newest, Observation
 from hustings.core.choice import MemberId
 from hustings.core.outcome import Guarantee
 from hustings.net import member as asynchronous
+from hustings.net.fork import tell_of_forks
 from hustings.net.job import (
     JobOptions,
     Tries,
@@ -46,6 +47,13 @@ class Member:
         self._closing = threading.Lock()  # a second closer waits for the first
         self._leaving: asyncio.Task[None] | None = None
         atexit.register(self._say_goodbye)
+        tell_of_forks(self)
+
+    def forked(self) -> None:
+        """This process is a forked child: the blocks of this member stayed in the parent."""
+        for campaign in self._campaigns:
+            if campaign.term is not None:
+                campaign.term.lost.set()
 
     # What is known
 

@@ -22,6 +22,7 @@ from hustings.core.errors import BadInput
 from hustings.guard.base import Unreachable
 from hustings.guard.passwords import check_passfile
 from hustings.guard.urls import GuardUrl, one_of
+from hustings.net.fork import keep_from_children
 
 PORT = 5432
 
@@ -89,6 +90,7 @@ class PostgresWire:
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
+        keep_from_children(self, _socket_of)
 
     @property
     def ended(self) -> bool:
@@ -164,3 +166,9 @@ def _encryption(url: GuardUrl) -> Any:
     with suppress(OSError):
         return ssl.create_default_context(cafile=roots)
     raise BadInput(f"option sslrootcert of postgres: {roots!r} holds no certificates")
+
+
+def _socket_of(wire: PostgresWire) -> int:
+    transport = getattr(wire._connection, "_transport", None)  # asyncpg has no other way to it
+    found = None if transport is None else transport.get_extra_info("socket")
+    return -1 if found is None else int(found.fileno())

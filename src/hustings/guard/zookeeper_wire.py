@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 from aiozk import exc, protocol
 
 from hustings.guard.base import Unreachable
+from hustings.net.fork import keep_from_children, socket_of
 
 T = TypeVar("T")
 
@@ -197,6 +198,7 @@ class Ensemble:
             reader, writer = await asyncio.open_connection(host, port, ssl=self._tls)
         except (ssl.SSLError, ConnectionResetError) as error:
             raise NoTls(str(error) or "the connection was closed") from None
+        keep_from_children(writer, socket_of)  # it would keep the session when this process ended
         wire = ZookeeperWire(reader, writer)
         try:
             await wire.take_up(session, ttl_ms)

@@ -121,6 +121,13 @@ class Campaign:
         else:
             self._cancel()
 
+    def forked(self, reason: LossReason) -> None:
+        """This process is a forked child: the block stayed in the parent."""
+        term = self._term
+        if term is not None and not term.lost.is_set():
+            term.reason = reason
+            term.lost.set()
+
     def _cancel(self) -> None:
         if self.task is not None and not self.done.is_set():
             self._cancelled = True

@@ -21,6 +21,7 @@ LATER_TERM = "later-term"
 HANDED_OVER = "handed-over"
 STOOD_BACK = "resigned"
 LEFT_GROUP = "left"
+FORKED = "forked"
 NO_LEADER = "no-leader"
 
 # Kinds that somebody has to look at. The others are the ordinary course of things.

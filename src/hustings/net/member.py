@@ -23,6 +23,7 @@ from hustings.layers.leadership.layer import PAUSED
 from hustings.layers.leadership.priority import OBSERVER, with_attribute
 from hustings.net import loss_reason, telemetry
 from hustings.net.campaign import Campaign, Term
+from hustings.net.fork import tell_of_forks
 from hustings.net.logs import DEBUG, ERROR, INFO, NOTE, WARNING, MemberLog
 from hustings.net.loss_reason import LossReason
 from hustings.net.member_state import (
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+STAYED = "this member stayed in the process that was forked: join again"
 ELECTED, LOST = "leader-elected", "leader-lost"  # events of the log
 
 LARGEST = sys.float_info.max
@@ -103,10 +105,13 @@ class Member:
         self.log = MemberLog(group, name)
         self._changed = asyncio.Event()
         self._closed = False
+        self._forked = False  # this process is a child of the member's own
         self._yielding = 0  # transfers under way
         self._over: LossReason | None = None  # why leadership ends, if its owner wants that
         self._leads_since = 0.0
-        self.clock = asyncio.get_running_loop().time  # callable from any thread
+        self._loop = asyncio.get_running_loop()
+        self.clock = self._loop.time  # callable from any thread
+        tell_of_forks(self)
         self._metrics = MetricsRecorder(self.clock)
 
     # What is known
@@ -151,12 +156,14 @@ class Member:
     @property
     def until(self) -> float | None:
         """When the lease of this leader ends, on the loop's clock; None if there is none."""
-        lease_layer = None if self._node is None else self._node.lease_layer
+        lease_layer = None if self._node is None or self._forked else self._node.lease_layer
         return None if lease_layer is None else lease_layer.until
 
     @property
     def remaining(self) -> float:
         """Seconds left of the lease, or 0; infinite without a guard. Callable from any thread."""
+        if self._forked:
+            return 0.0
         lease_layer = None if self._node is None else self._node.lease_layer
         if lease_layer is None:
             return inf
@@ -182,7 +189,7 @@ class Member:
 
     def members(self) -> tuple[Peer, ...]:
         """All live members, this one too, by name."""
-        if self._node is None:
+        if self._node is None or self._forked:
             return ()
         peers = [self._peer(member) for member in self._node.stack.membership.view.ids]
         return tuple(sorted(peers, key=lambda peer: (peer.name, peer.id)))
@@ -198,6 +205,7 @@ class Member:
 
         The iteration ends when the member has left. If it had to leave, the error is raised.
         """
+        self._check_loop()
         seen: Leadership | None = None
         while True:
             changed = self._changed
@@ -222,6 +230,7 @@ class Member:
         ...     async with member.campaign() as term:
         ...         print("I lead in term", term.number)
         """
+        self._check_loop()
         return Campaign(self, 0.0 if drain is None else drain)
 
     async def run(
@@ -380,6 +389,7 @@ class Member:
         """Leave in good order: hand over, say goodbye, close. A second call does nothing."""
         if self._closed:
             return
+        self._check_loop()
         node = self._node
         try:
             if node is not None:
@@ -422,7 +432,41 @@ class Member:
 
     # Inside
 
+    def _check_loop(self) -> None:
+        """Refuse a call from another process, event loop or thread than the member's own."""
+        if self._forked:
+            raise NotLeader(STAYED)
+        try:
+            running: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
+        except RuntimeError:
+            running = None
+        if running is not self._loop:
+            where = "outside of any event loop" if running is None else "on another event loop"
+            raise RuntimeError(
+                f"{self.name} is used {where}: a member belongs to the loop that opened it; in "
+                "threads use hustings.blocking"
+            )
+
+    def forked(self) -> None:
+        """This process is a forked child: the member stayed in the parent."""
+        reason = loss_reason.gave_way(loss_reason.FORKED, STAYED)
+        self._forked = self._closed = True
+        self._outcome = NoLeader(STAYED)
+        self.state = Leadership(
+            group=self.group,
+            term=self.state.term,
+            leader=None,
+            leaders=(),
+            leading=False,
+            reason=STAYED,
+        )
+        if self._node is not None:
+            self._node.forked()
+        for campaign in self.campaigns:
+            campaign.forked(reason)
+
     def _open(self) -> MemberNode:
+        self._check_loop()
         if self._closed or self._node is None:
             raise NotLeader(f"{self.name} has left group {self.group!r}")
         return self._node
@@ -501,6 +545,8 @@ class Member:
     def loss_reason(self, number: int | None = None) -> LossReason:
         """Why this member leads no longer, or not in the term of before, `number`."""
         outcome, node, state = self._outcome, self._node, self.state
+        if self._forked:
+            return loss_reason.gave_way(loss_reason.FORKED, STAYED)
         if self._over is not None:
             return self._over
         if self._closed:

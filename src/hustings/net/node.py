@@ -174,6 +174,11 @@ class MemberNode:
         self._duplicate_names.stop()
         self.settled.set()
 
+    def forked(self) -> None:
+        """This process is a forked child: no handler runs here, and nothing is sent."""
+        self._closed = True
+        self.runner.stop()
+
     @property
     def election(self) -> Election:
         """The election inside, without its layers."""

@@ -24,6 +24,7 @@ from hustings.core.digests import blake2b
 from hustings.core.errors import BadInput, ProtocolBug
 from hustings.core.messages import TOKEN_PACE
 from hustings.net.files import read_whole, replace, shown, why
+from hustings.net.fork import keep_from_children
 from hustings.net.storage import MAX_INCARNATION, NotPersisted
 from hustings.net.validation import bounds
 
@@ -69,6 +70,7 @@ class StateFile:
         except (OSError, ValueError) as error:
             raise BadInput(f"cannot open {self._what}: {why(error)}") from None
         self._lock = self._locked()
+        keep_from_children(self, _lock_of)  # it would hold the lock when this process has ended
         try:
             before = self._read(group, member)
             life = first if before is None else before.incarnation + 1
@@ -246,3 +248,7 @@ def _plain(value: object, name: str, depth: int) -> object:
     if depth > 0 and isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
         return {str(key): _plain(each, name, depth - 1) for key, each in value.items()}
     raise ProtocolBug(f"{name} cannot be persisted: {type(value).__name__} is not a plain value")
+
+
+def _lock_of(file: StateFile) -> int:
+    return -1 if file._lock is None else file._lock

@@ -18,6 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from hustings.net.addresses import Address
+from hustings.net.fork import keep_from_children
 from hustings.net.keys import ID
 from hustings.net.limits import INCOMPLETE, Counters, Limits, Reason
 from hustings.net.transport import RECONNECT, SHORTEST, TRANSFER, Endpoint, KeptConnection, keep
@@ -98,6 +99,7 @@ class Connections:
             listener.close()
             raise
         self._listener = listener
+        keep_from_children(listener, socket.socket.fileno)
         asyncio.get_running_loop().add_reader(listener.fileno(), self._incoming, listener)
 
     async def close(self) -> None:
@@ -132,6 +134,7 @@ class Connections:
                 stream.close()
                 continue
             stream.setblocking(False)
+            keep_from_children(stream, socket.socket.fileno)
             _keep_alive(stream)
             task = loop.create_task(self._accept(stream, accepted))
             self._accepted[task] = accepted
@@ -341,6 +344,7 @@ def _give_back(accepted: Accepted) -> None:
 
 async def _connected(to: Endpoint) -> socket.socket:
     stream = socket.socket(socket.AF_INET6 if ":" in to[0] else socket.AF_INET, socket.SOCK_STREAM)
+    keep_from_children(stream, socket.socket.fileno)
     try:
         stream.setblocking(False)
         await asyncio.get_running_loop().sock_connect(stream, to)

@@ -22,6 +22,7 @@ from contextlib import suppress
 
 from hustings.core.errors import BadInput
 from hustings.net.addresses import Address
+from hustings.net.fork import keep_from_children
 from hustings.net.limits import Counters, Limits, Reason
 from hustings.net.stall_detector import stall_detector_of
 from hustings.net.tcp import Connections
@@ -61,6 +62,8 @@ class UdpTransport:
         self.stall_detector = stall_detector_of(self._loop)
         self.endpoint = _endpoint(datagrams.getsockname())
         self.connections = Connections(self, limits, counters)
+        for each in self._sockets():
+            keep_from_children(each, socket.socket.fileno)
         self._loop.add_reader(datagrams.fileno(), self._readable, datagrams)
         if group is not None:
             self._loop.add_reader(group[0].fileno(), self._readable, group[0])
