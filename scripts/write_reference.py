@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from click import Context
 from click.testing import CliRunner
 
 from hustings.cli.app import hustings
@@ -23,7 +24,7 @@ def commands_page() -> str:
     """The help of every command as it prints it, at a fixed width."""
     runner = CliRunner()
     lines = ["# Commands", "", "Written by `make docs` from the commands' help; do not edit."]
-    for name in ["", *hustings.commands]:
+    for name in ["", *hustings.list_commands(Context(hustings))]:
         shown = runner.invoke(hustings, [*name.split(), "--help"], terminal_width=100)
         heading = ["", f"## hustings {name}"] if name else []
         lines += [*heading, "", "```", shown.output.rstrip(), "```"]

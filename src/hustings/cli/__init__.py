@@ -14,6 +14,7 @@ import io
 import os
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -27,19 +28,15 @@ BAD_INPUT, INTERRUPTED = 2, 130
 
 def main() -> None:
     """Entry point of `hustings`."""
-    with _ending_at_once():
+    with ending_at_once():
         prepare_streams()
         try:
             from hustings.cli.app import run
         except ModuleNotFoundError as missing:
-            if missing.name not in ("click", "rich"):
-                raise
-            from hustings.extras import install_command
-
-            _say(f"the command line needs {missing.name}: {install_command('cli')}")
+            _say(missing_package(missing))
             sys.exit(BAD_INPUT)
     code = run(sys.argv[1:])
-    with _ending_at_once():
+    with ending_at_once():
         trouble = finish_streams()
         if trouble is not None:
             _say(f"cannot write to standard output: {trouble}")
@@ -47,14 +44,25 @@ def main() -> None:
         sys.exit(code)
 
 
+def missing_package(error: ModuleNotFoundError) -> str:
+    """How to install what the command line lacks; any other missing module is an error of ours."""
+    name = (error.name or "").partition(".")[0]
+    if name not in ("click", "rich"):
+        raise error
+    from hustings.extras import install_command
+
+    return f"the command line needs {name}: {install_command('cli')}"
+
+
 @contextmanager
-def _ending_at_once() -> Iterator[None]:
+def ending_at_once() -> Iterator[None]:
     """Let Ctrl-C end the process where there is nothing to clean up.
 
     While modules load, Ctrl-C would appear as an error of the module that is being loaded. A
-    process that was told to ignore Ctrl-C continues to ignore it.
+    process that was told to ignore Ctrl-C continues to ignore it. Only the main thread gets Ctrl-C.
     """
-    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+    ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if not ours or threading.current_thread() is not threading.main_thread():
         yield
         return
     before = signal.signal(signal.SIGINT, _interrupted)

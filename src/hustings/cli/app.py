@@ -8,33 +8,57 @@ from __future__ import annotations
 
 import sys
 from contextlib import suppress
+from importlib import import_module
 from typing import Any
 
 import click
 from click.exceptions import NoArgsIsHelpError
 
 from hustings._version import __version__
-from hustings.cli import BAD_INPUT, INTERRUPTED, PipeClosed, Unwritable, discard
-from hustings.cli.adversaries import adversaries
-from hustings.cli.agent import agent
-from hustings.cli.check import check
-from hustings.cli.clients import elect, leader, members, observe, resign, transfer
-from hustings.cli.compare import compare
-from hustings.cli.demo import demo
-from hustings.cli.figure import figure
-from hustings.cli.guards import guards
-from hustings.cli.keygen import keygen
-from hustings.cli.plan import plan
-from hustings.cli.protocols import protocols
-from hustings.cli.run import run as run_command
-from hustings.cli.sim import sim
-from hustings.cli.swarm import swarm
-from hustings.cli.sweep import sweep
-from hustings.cli.theory import theory
-from hustings.cli.trace import trace
+from hustings.cli import (
+    BAD_INPUT,
+    INTERRUPTED,
+    PipeClosed,
+    Unwritable,
+    discard,
+    ending_at_once,
+    missing_package,
+)
 from hustings.core.errors import BadInput, UnknownName, printable
 
 FINE, FAILED = 0, 1
+
+# In the order in which a new user needs them. Each is `module:name`, loaded when the command is
+# used: `hustings leader` loads nothing that only `hustings sim` needs.
+COMMANDS = {
+    "Elect leaders": (
+        "hustings.cli.demo:demo",
+        "hustings.cli.run:run",
+        "hustings.cli.agent:agent",
+        "hustings.cli.guards:guards",
+        "hustings.cli.keygen:keygen",
+    ),
+    "Ask an agent": (
+        "hustings.cli.clients:leader",
+        "hustings.cli.clients:members",
+        "hustings.cli.clients:observe",
+        "hustings.cli.clients:elect",
+        "hustings.cli.clients:resign",
+        "hustings.cli.clients:transfer",
+    ),
+    "Study elections": (
+        "hustings.cli.protocols:protocols",
+        "hustings.cli.sim:sim",
+        "hustings.cli.sweep:sweep",
+        "hustings.cli.compare:compare",
+        "hustings.cli.theory:theory",
+        "hustings.cli.figure:figure",
+        "hustings.cli.trace:trace",
+        "hustings.cli.plan:plan",
+        "hustings.cli.adversaries:adversaries",
+    ),
+    "Look for errors": ("hustings.cli.swarm:swarm", "hustings.cli.check:check"),
+}
 
 
 class Interrupted(Exception):
@@ -53,18 +77,37 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+        if args and not args[0].startswith("-") and args[0] not in _PLACES:
             raise UnknownName("command", args[0], self.list_commands(ctx))
         return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)  # in the order in which a new user needs them
+        return list(_PLACES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return load(cmd_name) if cmd_name in _PLACES else None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, section in COMMANDS.items():
-            rows = [(str(each.name), each.get_short_help_str(120)) for each in section]
+            loaded = [load(place.partition(":")[2]) for place in section]
+            rows = [(str(each.name), each.get_short_help_str(120)) for each in loaded]
             with formatter.section(title):
                 formatter.write_dl(rows)
+
+
+_PLACES = {place.partition(":")[2]: place for section in COMMANDS.values() for place in section}
+
+
+def load(name: str) -> click.Command:
+    """The command of that name; Ctrl-C while its module loads ends the process at once."""
+    module, _, name = _PLACES[name].partition(":")
+    with ending_at_once():
+        try:
+            command = getattr(import_module(module), name)
+        except ModuleNotFoundError as missing:
+            raise BadInput(missing_package(missing)) from None
+    assert isinstance(command, click.Command)
+    return command
 
 
 @click.group(
@@ -78,27 +121,6 @@ def hustings() -> None:
 
     Every command takes --help. With --json, stdout has one JSON object and nothing else.
     """
-
-
-COMMANDS = {
-    "Elect leaders": (demo, run_command, agent, guards, keygen),
-    "Ask an agent": (leader, members, observe, elect, resign, transfer),
-    "Study elections": (
-        protocols,
-        sim,
-        sweep,
-        compare,
-        theory,
-        figure,
-        trace,
-        plan,
-        adversaries,
-    ),
-    "Look for errors": (swarm, check),
-}
-for section in COMMANDS.values():
-    for command in section:
-        hustings.add_command(command)
 
 
 def run(arguments: list[str]) -> int:

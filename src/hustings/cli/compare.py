@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from hustings.cli.options import group_options
+from hustings.cli.experiment_options import group_options
 from hustings.cli.output import show, show_json, show_table, warn
 from hustings.lab.closed_forms.overhead_table import formulas
 from hustings.lab.comparison import compared

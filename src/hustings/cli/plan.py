@@ -8,7 +8,7 @@ import click
 
 from hustings.cli.options import WHOLE, RealRange, WholeRange, on_option
 from hustings.cli.output import progress, show_json, show_table, warn
-from hustings.lab.options import parse_settings
+from hustings.core.config import parse_settings
 from hustings.lab.runs.executors import MAX_JOBS
 
 if TYPE_CHECKING:

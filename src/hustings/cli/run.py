@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from hustings.cli.options import WholeRange
-from hustings.core.config import finite_number
+from hustings.core.config import finite_number, parse_settings
 from hustings.core.errors import BadInput
-from hustings.lab.options import parse_settings
 
 if TYPE_CHECKING:
     from hustings.agent.command import CommandSpec, Say

@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from hustings.cli.options import REAL, WholeRange, group_options, on_option, world_options
+from hustings.cli.experiment_options import group_options, world_options
+from hustings.cli.options import REAL, WholeRange, on_option
 from hustings.cli.output import progress, show_json, show_table, warn
 from hustings.core.errors import BadInput
 from hustings.lab.options import Options

@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 
 from hustings.cli.output import show_json, show_table
+from hustings.core.config import parse_settings
 from hustings.core.errors import BadInput
 from hustings.lab.closed_forms.page import markdown
 from hustings.lab.closed_forms.registry import evaluate, names, parameters
-from hustings.lab.options import parse_settings
 
 
 @click.command()

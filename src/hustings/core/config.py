@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
@@ -285,3 +285,16 @@ def finite_number(text: str, what: str) -> float:
     if not math.isfinite(value):
         raise BadInput(f"{what} must be a number, not {text.strip()!r}")
     return value
+
+
+def parse_settings(pairs: Iterable[str]) -> dict[str, str]:
+    """`KEY=VALUE` texts as a table; a key given twice is an error."""
+    table: dict[str, str] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key.strip() or not value.strip():
+            raise BadInput(f"--set {pair!r} is not understood: write KEY=VALUE")
+        if key.strip() in table:
+            raise BadInput(f"--set {key.strip()} is given twice")
+        table[key.strip()] = value.strip()
+    return table

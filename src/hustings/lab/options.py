@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 import msgspec
 
 from hustings.core.choice import Choice, MemberId
-from hustings.core.config import finite_number, parse_whole
+from hustings.core.config import finite_number, parse_settings, parse_whole
 from hustings.core.election import Election
 from hustings.core.errors import BadInput, UnknownName
 from hustings.layers.lease import LeaseLayer
@@ -220,19 +220,6 @@ class Options:
     def with_seed(self, seed: int) -> Options:
         """The same experiment with another seed."""
         return replace(self, seed=seed)
-
-
-def parse_settings(pairs: Iterable[str]) -> dict[str, str]:
-    """`KEY=VALUE` texts as a table; a key given twice is an error."""
-    table: dict[str, str] = {}
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not equals or not key.strip() or not value.strip():
-            raise BadInput(f"--set {pair!r} is not understood: write KEY=VALUE")
-        if key.strip() in table:
-            raise BadInput(f"--set {key.strip()} is given twice")
-        table[key.strip()] = value.strip()
-    return table
 
 
 def parse_attributes(texts: Iterable[str]) -> tuple[tuple[str, tuple[float, ...] | None], ...]:

@@ -20,11 +20,12 @@ from typing import Any
 
 import numpy as np
 
+from hustings.core.config import parse_settings
 from hustings.core.errors import BadInput, UnknownName
 from hustings.lab.byzantine.adversaries import load
 from hustings.lab.byzantine.engines import LargePlayer
 from hustings.lab.byzantine.large import check
-from hustings.lab.options import Options, parse_settings
+from hustings.lab.options import Options
 from hustings.lab.options import Settings as Given
 from hustings.lab.runs.engines import (
     QUIESCENT,

@@ -13,9 +13,9 @@ from dataclasses import fields
 from itertools import product
 from typing import Any
 
-from hustings.core.config import parse_number, parse_whole
+from hustings.core.config import parse_number, parse_settings, parse_whole
 from hustings.core.errors import BadInput
-from hustings.lab.options import FLAGS, TABLES, Options, named, parse_settings
+from hustings.lab.options import FLAGS, TABLES, Options, named
 from hustings.lab.simulation import Goals
 from hustings.lab.sweeps.gridfile import Kind, Typed
 from hustings.protocols.registry import find

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 
 from hustings.core.choice import ByAttributes, MemberId
+from hustings.core.config import parse_settings
 from hustings.core.election import Election
-from hustings.lab.options import Options, Voters, parse_settings
+from hustings.lab.options import Options, Voters
 from hustings.lab.runs.engines import Report
 from hustings.protocols.announce.settings import AnnounceConfig
 from hustings.sim import faults

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from click import Context
 
 from hustings._version import __version__
 from hustings.cli.app import hustings as group
@@ -12,7 +13,7 @@ from hustings.cli.output import Lines
 from hustings.sim.faults import FAULTS
 from tests.unit.cli.commands import Hustings, in_own_process
 
-COMMANDS = list(group.commands)
+COMMANDS = group.list_commands(Context(group))
 
 
 def examples(text: str) -> list[str]:

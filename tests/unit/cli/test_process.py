@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import signal
@@ -230,14 +231,22 @@ class Ctrl_C:
         if name == {module!r}:
             os.kill(os.getpid(), signal.SIGINT)
 sys.meta_path.insert(0, Ctrl_C())
-sys.argv = ["hustings", "protocols"]
+sys.argv = ["hustings", "sim", "bully"]
 runpy.run_module("hustings", run_name="__main__")
 """
 
 
 @pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize(
-    "module", ["hustings._version", "hustings.cli", "hustings.cli.options", "hustings.cli.app"]
+    "module",
+    [
+        "hustings._version",
+        "hustings.cli",
+        "hustings.cli.options",
+        "hustings.cli.app",
+        "hustings.cli.sim",
+        "hustings.sim.scenarios",
+    ],
 )
 def test_an_interrupt_at_any_import_of_ours_is_no_traceback(module: str) -> None:
     """From the first import on: the interpreter's own beginning, and `signal`, come before."""
@@ -296,3 +305,35 @@ def test_without_the_packages_it_needs_the_command_says_so(tmp_path: Path) -> No
     )
     assert done.returncode == 2
     assert done.stderr == f"hustings: the command line needs click: {install_command('cli')}\n"
+
+
+def test_a_command_says_so_too_when_it_lacks_a_package() -> None:
+    hide = "import sys; sys.modules['rich'] = None; from hustings.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", hide, "protocols"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert done.stderr == f"hustings: the command line needs rich: {install_command('cli')}\n"
+
+
+@pytest.mark.parametrize(
+    "arguments, foreign",
+    [
+        (["--version"], ("asyncio", "msgspec", "rich", "hustings.net", "hustings.sim")),
+        (["leader", "--agent", "http://127.0.0.1:9"], ("asyncio", "hustings.lab", "hustings.sim")),
+        (["sim", "bully"], ("asyncio", "numpy", "hustings.net", "hustings.explore")),
+        (["run", "--help"], ("hustings.lab", "hustings.sim", "hustings.explore")),
+    ],
+)
+def test_a_command_loads_nothing_that_only_others_need(
+    arguments: list[str], foreign: tuple[str, ...]
+) -> None:
+    """Processes start often: a shell's prompt, a health check, each command of a script."""
+    code = (
+        "import json, sys\nfrom hustings.cli.app import run\n"
+        "run(sys.argv[1:])\nprint(json.dumps(sorted(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True
+    )
+    assert not set(json.loads(done.stdout.splitlines()[-1])) & set(foreign)
