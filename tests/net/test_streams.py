@@ -247,7 +247,7 @@ def test_a_transfer_gets_through_while_strangers_hold_all_slots_and_the_budget()
 
     async def story() -> None:
         limits = {"connections": 8, "transfer": 100_000, "incomplete": 300_000}
-        many = {f"attribute-{number:054}": number / 7 for number in range(14)}
+        many = {f"{'ä' * 61}{number:03}": number / 7 for number in range(12)}  # 1.5 KB
         async with Crowd(protocol="bully", key=KEY, attributes=many, limits=limits) as crowd:
             a = await crowd.add("a")
             with ExitStack() as opened:

@@ -242,8 +242,8 @@ def warnings_on_outcome(experiment: Experiment, result: Report) -> list[str]:
     """A warning if no member was confirmed, though a guard should have confirmed one."""
     if lost := result.endings.get(Ended.UNCONFIRMABLE.value, 0):
         return [
-            f"{lost} of {result.runs} runs were given up: nobody could be confirmed, and no fault "
-            "was to come that could change it"
+            f"{lost} of {result.runs} runs were given up: no member could be confirmed, and no "
+            "fault was to come that could change it"
         ]
     if experiment.guard is None or result.metrics.get("leader") is not None:
         return []

@@ -20,6 +20,7 @@ from typing import Any
 
 import hustings
 from hustings.joining import join
+from hustings.net.logs import notes_of
 from hustings.net.member import Member
 from hustings.net.member_state import Leadership
 from tests.net.kit import tunnels
@@ -69,14 +70,18 @@ class Child:
             os._exit(0)  # whoever started this is gone
 
     async def live(self) -> None:
-        """Join, report, obey."""
+        """Join, report, obey; a note in the log is reported, too."""
+        with notes_of(self.order["join"]["group"], lambda text: self.tell("note", text=text)):
+            await self._live()
+
+    async def _live(self) -> None:
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader()
         self.wire.setblocking(True)
         orders = socket.socket(fileno=os.dup(self.wire.fileno()))
         await loop.connect_accepted_socket(lambda: asyncio.StreamReaderProtocol(reader), orders)
         self.wire.setblocking(True)
-        given = {**self.order["join"], "note": lambda text: self.tell("note", text=text)}
+        given = dict(self.order["join"])
         try:
             self.member = await join(given.pop("group"), **given).open()
         except hustings.HustingsError as error:

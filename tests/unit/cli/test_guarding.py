@@ -72,7 +72,8 @@ def test_a_run_that_can_never_be_confirmed_is_given_up(hustings: Hustings, typed
     told = json.loads(result.out)
     assert told["endings"] == {"unconfirmable": 1}
     assert told["metrics"]["messages"]["mean"] < 200
-    assert told["reasons"]["termination"].startswith("undecided in run 0: nobody can be confirmed")
-    assert "1 of 1 runs were given up: nobody could be confirmed" in result.err
+    why = told["reasons"]["termination"]
+    assert why.startswith("undecided in run 0: no member can be confirmed")
+    assert "1 of 1 runs were given up: no member could be confirmed" in result.err
     assert "raise" not in result.err
     assert "smaller" not in result.err

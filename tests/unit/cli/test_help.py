@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 
 import pytest
 from click import Context
@@ -57,7 +58,7 @@ def test_the_examples_work(
     shown = examples(hustings(command, "--help").out)
     assert shown
     for line in shown:
-        result = hustings(*line.split()[1:])
+        result = hustings(*shlex.split(line)[1:])
         assert (result.code, result.err) == (0, ""), line
 
 

@@ -14,7 +14,7 @@ from hustings.core.errors import BadInput, UnknownName
 from hustings.lab.options import FLAGS, Options, World
 
 NOT_OF_THE_WORLD = {"protocol", "runs", "stderr", "metric", "jobs", "engine", "number", "trace_to"}
-NOT_OF_THE_WORLD |= {"digest", "check", "as_json"}
+NOT_OF_THE_WORLD |= {"digest", "check", "as_json", "where"}
 
 EXAMPLES: dict[str, tuple[Any, Any]] = {
     "members": (5, 5),

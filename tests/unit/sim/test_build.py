@@ -132,7 +132,7 @@ def test_a_derived_delta_is_checked_against_the_other_settings() -> None:
     [
         ({"members": 0}, "members must be at least 1"),
         ({"view": 1.5}, "view probability"),
-        ({"detection": "guessing"}, "unknown detection 'guessing'"),
+        ({"detection": "guessing"}, "unknown detector 'guessing'"),
         ({"detection_settings": {"T": 1}}, "goes with --detection"),
         ({"detection": "perfect", "detection_settings": {"latency": "soon"}}, "latency must be"),
         ({"membership": "half"}, "unknown membership 'half'"),
