@@ -130,7 +130,9 @@ async def opened(case: Case) -> AsyncIterator[Real]:
         members: list[Member] = []
         for number in range(case.members):
             seeds = [each.address for each in members[:5]]
-            joining = hustings.join("views", name=f"m{number}", seeds=seeds, **case.options)
+            joining = hustings.join(
+                "views", name=f"m{number}", seeds=seeds, local=False, **case.options
+            )
             members.append(await joining.open())
             stack.push_async_callback(members[-1].kill)
         yield Real(members)

@@ -6,6 +6,7 @@ same ones, so that a change is judged by itself, and `soak` very many.
 
 import fcntl
 import gc
+import itertools
 import os
 import signal
 import sys
@@ -95,6 +96,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def rewrite(request: pytest.FixtureRequest) -> bool:
     """Whether golden files are to be rewritten rather than compared."""
     return bool(request.config.getoption("--rewrite"))
+
+
+_PLACES = itertools.count()
+
+
+@pytest.fixture(autouse=True)
+def own_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Members of different tests do not find each other: many have groups of the same name."""
+    place = f"{_FOLDER.name}/{os.getpid()}-{next(_PLACES)}"
+    monkeypatch.setenv("HUSTINGS_LOCAL_DIR", place)
 
 
 @pytest.fixture(autouse=True)

@@ -53,6 +53,7 @@ class Seat:
             name=name_of(number),
             bind=f"127.0.0.1:{plan['port'] + number}",
             seeds=seeds(plan, number),
+            local=False,
             **plan["settings"],
         )
 

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from hustings.guard.client import LeaseClient
     from hustings.guard.config import GroupGuard, GuardLike
     from hustings.net.keys import KeyLike
+    from hustings.net.local_members import LocalMembers
     from hustings.net.seal import KeyRing
     from hustings.net.state_file import StateFile
 
@@ -63,6 +64,7 @@ class Places:
     advertise: Address | None
     multicast: Address | None
     transport: Transport | None  # use this existing transport instead
+    local: bool  # look for the members of this user on this machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,7 @@ def join(
     *,
     name: str | None = None,
     seeds: Sequence[str] = (),
+    local: bool = True,
     protocol: Protocol = PROTOCOL,
     settings: Mapping[str, object] | None = None,
     choice: str | Choice = "highest-id",
@@ -115,16 +118,20 @@ def join(
     seed: int | None = None,
     incarnation: int | None = None,
 ) -> Joining:
-    """Join a group: `async with hustings.join("billing", seeds=["10.0.0.1"]) as member:`.
+    """Join a group: `async with hustings.join("billing") as member:`.
+
+    Members of one group find each other on one machine if the same user runs them, unless `local`
+    is False. To others they find their way by `seeds`: addresses of members. Some of these should
+    be up sooner or later.
 
     `protocol` is a name, `module:Class`, `file.py:Class` or the class of an election. `detector` is
     accrual, heartbeat, or one of your own, named in the same ways.
 
-    `name` must be unique in the group. `seeds` are addresses of members; some of them should be up
-    sooner or later. With a `key` traffic is sealed: a file of `hustings keygen`, or several files,
-    of which the first key seals. Without a key the member listens only on this machine, and members
-    sign with a key that is made on first use and that only this user can read. `insecure` members
-    have no key, and may listen to other machines. With a `state` directory terms survive restarts.
+    `name` must be unique in the group. With a `key` traffic is sealed: a file of `hustings keygen`,
+    or several files, of which the first key seals. Without a key the member listens only on this
+    machine, and members sign with a key that is made on first use and that only this user can read.
+    `insecure` members have no key, and may listen to other machines. With a `state` directory terms
+    survive restarts.
 
     With `preempt` a better member displaces a live leader, if the protocol's paper does so; with
     `preempt_after`, when it has been up so long. A leader that did not run for longer than
@@ -163,7 +170,7 @@ def join(
         voting=None if made is None else made.voting,
         guard="" if made is None else made.kind,
     )
-    places = _places(seeds, bind, advertise, group_address, transport)
+    places = _places(seeds, bind, advertise, group_address, transport, local)
     wanted = _wanted(group, name, design, made, attributes or {}, places, state, insecure)
     ring, seed = ring_of(key, places.bind, insecure), _chance(63) if seed is None else seed
     return Joining(replace(wanted, ring=ring, seed=seed, incarnation=incarnation))
@@ -243,6 +250,7 @@ def _places(
     advertise: str | None,
     multicast: Address | None,
     transport: Transport | None,
+    local: bool,
 ) -> Places:
     return Places(
         seeds=tuple(parse_seed(each, PORT) for each in seeds),
@@ -250,6 +258,7 @@ def _places(
         advertise=None if advertise is None else parse_address(advertise, "advertise", 0),
         multicast=multicast,
         transport=transport,
+        local=local,
     )
 
 
@@ -372,10 +381,13 @@ class _Opened:
         self.node: MemberNode | None = None
         self.guard: GroupGuard | None = None
         self.lease_client: LeaseClient | None = None
+        self.local: LocalMembers | None = None
 
     async def close(self, crashed: bool = False) -> None:
         if self.node is not None:
             self.node.stop()
+        if self.local is not None:
+            self.local.close()
         if self.lease_client is not None:
             client = self.lease_client
             await (client.abandon() if crashed else client.close())
@@ -422,6 +434,8 @@ async def _open(wanted: Wanted, opened: _Opened) -> Member:
         close=opened.close,
         guard="" if wanted.guard is None else wanted.guard.kind,
     )
+    if wanted.places.local:
+        opened.local = _register(wanted, transport, member)
     opened.node = node = MemberNode(
         transport=transport,
         filter=FrameFilter(wire, counters),
@@ -431,7 +445,7 @@ async def _open(wanted: Wanted, opened: _Opened) -> Member:
         me=wanted.me,
         rng=Stream(derive(wanted.seed, "member", wanted.name, incarnation)),
         storage=storage,
-        seeds=Seeds(wanted.places.seeds, resolve, member.note),
+        seeds=Seeds(wanted.places.seeds, resolve, member.note, opened.local),
         listener=member,
         pause=wanted.config.pause,
         join_wait=wanted.config.join_wait,
@@ -445,6 +459,39 @@ async def _open(wanted: Wanted, opened: _Opened) -> Member:
         member.note(sentence)
     node.start()
     return member
+
+
+def _register(wanted: Wanted, transport: Transport, member: Member) -> LocalMembers | None:
+    """Tell the members of this machine of this one, and look for them.
+
+    If that is impossible, and nothing else can say whether there are other members, the member must
+    not lead: it would lead beside them.
+    """
+    from hustings.net.local_members import LocalMembers  # noqa: PLC0415 (memory: not all look)
+
+    ring = wanted.ring
+    local = LocalMembers(
+        wanted.group,
+        wanted.name,
+        lambda: () if ring is None else ring.ids,
+        observer=wanted.design.observer,
+    )
+    try:
+        local.register(transport.endpoint)
+        local.look()
+    except BadInput as error:
+        local.close()
+        if not (wanted.places.seeds or wanted.guard or transport.reaches_all):
+            raise
+        member.note(f"{error}: members on this machine are not looked for")
+        return None
+    if (other := local.earlier()) is not None:
+        local.close()
+        raise BadInput(
+            f"{wanted.name!r} is the name of a member of group {wanted.group!r} on this machine "
+            f"(process {other.process}): give this one another name, or stop that one"
+        )
+    return local
 
 
 async def _agreed(wanted: Wanted) -> AgreedConfig:

@@ -30,6 +30,7 @@ from hustings.core.digests import blake2b
 from hustings.core.errors import BadInput
 from hustings.net.files import OWNER_ONLY, shown, why
 from hustings.net.local_key import check_way, local_key_file, make_folders
+from hustings.net.local_members import this_start
 
 LOCK_MARK = "~lock"  # a member's attribute: the number of the file that it locks
 LOOK_S = 0.02  # seconds between two attempts to take the lock
@@ -46,7 +47,7 @@ class CommandLock:
             status = os.fstat(descriptor)
         finally:
             os.close(descriptor)
-        self.number = _number_of(f"{_boot()} {status.st_dev} {status.st_ino}")
+        self.number = _number_of(f"{this_start()} {status.st_dev} {status.st_ino}")
 
     def _open(self) -> int:
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -69,15 +70,6 @@ class CommandLock:
 def _number_of(text: str) -> float:
     digest = blake2b(text.encode(), digest_size=8, person=b"hustings lock").digest()
     return float(1 + (int.from_bytes(digest, "big") >> (64 - _BITS)))
-
-
-def _boot() -> str:
-    """What tells this start of this machine from all others."""
-    try:
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as stream:
-            return stream.read().strip()
-    except OSError:
-        return os.uname().nodename
 
 
 def lock_for(group: str, member: str, *, shared: bool) -> CommandLock:

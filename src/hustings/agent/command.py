@@ -49,7 +49,8 @@ HAND_OVER_S = 5.0  # seconds for a transfer to happen after its command has ende
 # Our variables that a command may need to ask an agent. All others may hold a secret: the token of
 # an agent's HTTP, or a guard's address with its password.
 PASSED_ON = tuple(
-    f"HUSTINGS_{name}" for name in ("AGENT", "CONFIG", "KEY_FILE", "TIMEOUT", "TOKEN_FILE")
+    f"HUSTINGS_{name}"
+    for name in ("AGENT", "CONFIG", "KEY_FILE", "LOCAL_DIR", "TIMEOUT", "TOKEN_FILE")
 )
 
 

@@ -53,12 +53,13 @@ ONE = {
     "settings": "set",
     "attributes": "attribute",
     **{key: key for key in ("protocol", "choice", "observer", "multicast", "detector")},
+    "no-local": "no-local",
     **{key: key for key in ("preempt", "preempt-after", "stall-bound", "measure")},
     **{key: key for key in ("guard", "ttl")},
 }
 SETTINGS = ("config", "group", *AGENT.values(), *WEB.values(), *ONE.values(), "http-token")
 # Variables that other commands read, or set for the commands that they run.
-OTHERS = ("agent", "term", "token", "member", "timeout", "key-file")
+OTHERS = ("agent", "term", "token", "member", "timeout", "key-file", "local-dir")
 
 _GROUP = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 
@@ -71,6 +72,7 @@ class GroupConfig:
     place: str  # where the file has the group, for sentences
     name: str | None
     seeds: tuple[str, ...]
+    no_local: bool
     protocol: str | None
     settings: Mapping[str, Plain]
     choice: str | None
@@ -228,6 +230,7 @@ def _group(sources: ConfigSources, group: str, common: _Common) -> GroupConfig:
         place=place,
         name=table.text("name", common.name),
         seeds=table.texts("seeds") or (),
+        no_local=table.flag("no-local"),
         protocol=table.text("protocol"),
         settings=table.plain("settings"),
         choice=table.text("choice"),

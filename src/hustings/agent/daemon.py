@@ -455,6 +455,7 @@ class Sockets:
         return join(
             group.group,
             seeds=group.seeds,
+            local=not group.no_local,
             settings=group.settings,
             attributes=group.attributes,
             bind=str(self._config.bind),

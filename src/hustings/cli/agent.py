@@ -31,6 +31,7 @@ FROM_EXTRA = ("prometheus_client", "starlette", "uvicorn")
 @click.option(
     "--join", multiple=True, metavar="HOST:PORT", help="The address of a member of the group."
 )
+@click.option("--no-local", is_flag=True, help="Do not look for members on this machine.")
 @click.option(
     "--protocol", metavar="NAME", help="A name from hustings protocols, or file.py:Class."
 )

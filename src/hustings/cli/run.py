@@ -30,8 +30,12 @@ RESTARTS = ("never", "on-failure", "always")
     "seeds",
     multiple=True,
     metavar="HOST:PORT",
-    help="The address of a member of the group; may be given several times. [default: none, other "
-    "members find this one]",
+    help="The address of a member on another machine; may be given several times. [default: none]",
+)
+@click.option(
+    "--no-local",
+    is_flag=True,
+    help="Do not look for this user's members on this machine. [default: they find each other]",
 )
 @click.option(
     "--name",
@@ -184,6 +188,7 @@ def run(
     group: str,
     command: tuple[str, ...],
     seeds: tuple[str, ...],
+    no_local: bool,
     name: str | None,
     bind: str,
     advertise: str | None,
@@ -233,8 +238,8 @@ def run(
     exits with 0 after SIGTERM and 130 after Ctrl-C.
 
     \b
-    hustings run jobs --name a --bind 127.0.0.1:7400 -- ./worker --fast
-    hustings run jobs --name b --join 127.0.0.1:7400 -- ./worker --fast
+    hustings run jobs -- ./worker --fast
+    hustings run jobs --key jobs.key --bind 10.0.0.1:7400 --join 10.0.0.2:7400 -- ./worker --fast
     hustings run jobs --guard etcd://127.0.0.1:2379 --grace 2s -- ./worker
     """
     from hustings.joining import join
@@ -245,6 +250,7 @@ def run(
         group,
         name=name,
         seeds=seeds,
+        local=not no_local,
         protocol=protocol,
         settings=parse_settings(pairs),
         choice=choice,

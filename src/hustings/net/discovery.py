@@ -1,4 +1,4 @@
-"""How a member finds others: through seeds, and where it lost sight of members.
+"""How a member finds others: through seeds, on its machine, and where it lost sight of members.
 
 A seed is an address where the group may be found, by number or by name. A name is resolved again
 each time it is needed, since its addresses may have changed. A name that cannot be resolved is no
@@ -13,11 +13,14 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from hustings.core.choice import MemberId
+from hustings.core.errors import BadInput
+from hustings.core.names import member_id
 from hustings.net.addresses import Address
 from hustings.net.control_messages import ProbeMsg
 from hustings.net.transport import Endpoint
 
 if TYPE_CHECKING:
+    from hustings.net.local_members import LocalMembers
     from hustings.net.node import MemberNode
 
 # Seconds between two searches until a member has answered, first and last. The first wait is at
@@ -47,10 +50,13 @@ class Discovery:
         """
         membership = self._node.stack.membership
         first = max(_ALONE[0], 2 * membership.config.delta)
-        wait, asked, looking = first, 1.0, None
+        wait, looking = first, None
+        # The members of this machine are few, and each of them may be the only one that answers.
+        asked = float(max(1, min(_STRANGERS, len(self._node.seeds.local_endpoints))))
         try:
             while True:
                 company = membership.joined and len(membership.view) > 1
+                self._look_here(company)
                 if self._node.seeds.names and (looking is None or looking.done()):
                     if not company or self._strangers():
                         looking = asyncio.get_running_loop().create_task(self._node.seeds.look_up())
@@ -66,6 +72,19 @@ class Discovery:
         finally:
             if looking is not None:
                 looking.cancel()
+
+    def _look_here(self, company: bool) -> None:
+        """Keep this member's file, and look at those of the others while any of them is missing."""
+        local, view = self._node.local, self._node.stack.membership.view
+        if local is None:
+            return
+        try:
+            local.keep()
+        except BadInput as error:
+            self._node.rejections.say("local", f"{error}", asyncio.get_running_loop().time())
+        missing = (each is None or member_id(each.name) not in view for each in local.found)
+        if not company or any(missing):
+            local.look()
 
     def _strangers(self) -> list[Endpoint]:
         """The addresses of missing members; until a member has answered, seeds in view too."""
@@ -126,9 +145,14 @@ class Seeds:
     """The seeds of one member."""
 
     def __init__(
-        self, addresses: Sequence[Address], resolve: Resolve, note: Callable[[str], None]
+        self,
+        addresses: Sequence[Address],
+        resolve: Resolve,
+        note: Callable[[str], None],
+        local: LocalMembers | None = None,
     ) -> None:
         self.addresses = tuple(addresses)
+        self.local = local
         self._resolve = resolve
         self._note = note
         self._unresolved: set[Address] = set()  # only looked up, never iterated
@@ -138,8 +162,14 @@ class Seeds:
 
     @property
     def endpoints(self) -> list[Endpoint]:
-        """The endpoints of the seeds that are known so far."""
-        return list(dict.fromkeys(each for found in self._found.values() for each in found))
+        """The endpoints of the seeds that are known so far, and of members on this machine."""
+        known = (each for found in self._found.values() for each in found)
+        return list(dict.fromkeys([*self.local_endpoints, *known]))
+
+    @property
+    def local_endpoints(self) -> list[Endpoint]:
+        """The endpoints of members that were found on this machine."""
+        return [] if self.local is None else self.local.endpoints
 
     @property
     def names(self) -> list[Address]:

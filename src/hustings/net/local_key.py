@@ -19,6 +19,7 @@ import errno
 import os
 import stat
 from contextlib import suppress
+from typing import NamedTuple
 
 from hustings.core.digests import blake2b, compare_digest
 from hustings.core.errors import BadInput
@@ -35,6 +36,17 @@ _HINT = (
     f"name a file in a folder that only this user can write to with {VARIABLE}, give the members "
     "a key of hustings keygen, or let them do without one (insecure)"
 )
+
+
+class Kept(NamedTuple):
+    """What is kept in a folder, for the sentences that refuse the folder."""
+
+    reading: str  # what another user could do that owns something on the way
+    writing: str  # what another user could do that can write to something on the way
+    hint: str
+
+
+_KEY = Kept("know the key that is kept there", "exchange the key that is kept there", _HINT)
 
 
 class LocalRing(KeyRing):
@@ -109,7 +121,7 @@ def local_key() -> Key:
         ) from None
 
 
-def make_folders(path: str) -> None:
+def make_folders(path: str, kept: Kept = _KEY) -> None:
     """Make the folders of a file one by one, for this user only even if the umask is 0."""
     folder = os.path.dirname(path)
     missing = []
@@ -119,7 +131,7 @@ def make_folders(path: str) -> None:
     for each in reversed(missing):
         with suppress(FileExistsError):
             os.mkdir(each, 0o700)
-    check_way(path)  # another process may have made some of them meanwhile
+    check_way(path, kept)  # another process may have made some of them meanwhile
 
 
 def _make(path: str) -> None:
@@ -128,11 +140,11 @@ def _make(path: str) -> None:
         create(path, new_key().text().encode())
 
 
-def check_way(path: str) -> str:
+def check_way(path: str, kept: Kept = _KEY) -> str:
     """The same path without links; refused if another user could replace anything on the way."""
     rest = _parts(os.path.join(os.getcwd(), path))
     here, links = os.sep, 0
-    _check(here, os.lstat(here))
+    _check(here, os.lstat(here), kept)
     while rest:
         part = rest.pop()
         if part == os.pardir:
@@ -145,7 +157,7 @@ def check_way(path: str) -> str:
             if os.pardir in rest:
                 raise
             return os.path.join(following, *reversed(rest))
-        _check(following, status)
+        _check(following, status, kept)
         if not stat.S_ISLNK(status.st_mode):
             here = following
             continue
@@ -163,20 +175,19 @@ def _parts(path: str) -> list[str]:
     return [part for part in reversed(path.split(os.sep)) if part not in ("", os.curdir)]
 
 
-def _check(what: str, status: os.stat_result) -> None:
+def _check(what: str, status: os.stat_result, kept: Kept) -> None:
     # The owner of the root folder can do everything; in a container that need not be number 0.
     if status.st_uid not in (os.geteuid(), 0, os.lstat(os.sep).st_uid):
         raise BadInput(
-            f"{shown(what)} belongs to another user, who could know the key that is kept there: "
-            f"{_HINT}"
+            f"{shown(what)} belongs to another user, who could {kept.reading}: {kept.hint}"
         )
     mode = status.st_mode
     # In a sticky folder only the owner of a file can replace it.
     if stat.S_ISDIR(mode) and not mode & stat.S_ISVTX:
         if mode & stat.S_IWOTH or (mode & stat.S_IWGRP and not _is_mine_alone(status.st_gid)):
             raise BadInput(
-                f"other users can write to {shown(what)} and so exchange the key that is kept "
-                f"there: run chmod go-w {shown(what)}, or {_HINT}"
+                f"other users can write to {shown(what)} and so {kept.writing}: run chmod go-w "
+                f"{shown(what)}, or {kept.hint}"
             )
 
 

@@ -33,6 +33,7 @@ from hustings.layers.leadership.layer import TICK, LeadershipLayer
 from hustings.layers.leadership.priority import priority_of, with_priority
 from hustings.layers.measurement import Measuring
 from hustings.net.agreed_config import ObserverLabel
+from hustings.net.bootstrap import Bootstrap
 from hustings.net.control_messages import (
     ConfigConflictMsg,
     ConfigMsg,
@@ -60,6 +61,7 @@ from hustings.net.wire import VERSION, Direction, Received, group_tag, version_o
 if TYPE_CHECKING:
     from hustings.layers.lease import LeaseLayer
     from hustings.net.agreed_config import ConfigCheck
+    from hustings.net.local_members import LocalMembers
 
 _RECENT_S = 1.0  # seconds after a stall in which a loss of leadership comes from it
 _SHOWN = 200  # characters of an error in a log line
@@ -136,7 +138,7 @@ class MemberNode:
         self.rejections = RejectionLog(self.note, VERSION)
         self._seen: tuple[int, tuple[MemberId, ...]] = (-1, ())
         self._ranked = -1
-        self.search = Discovery(self)
+        self.search, self.bootstrap = Discovery(self), Bootstrap(self, join_wait)
         self._seeking: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
         self._closed = False
@@ -148,9 +150,10 @@ class MemberNode:
     def start(self) -> None:
         """Take part from now on."""
         self.transport.attach(group_tag(self.filter.wire.group), self)
+        self.bootstrap.begin()
         if not self.runner.run(self.stack.start) or self._closed:
             return  # the caller was told why
-        if not self.seeds.addresses and not self.transport.reaches_all:
+        if not (self.seeds.addresses or self.seeds.local_endpoints or self.transport.reaches_all):
             self._enter()
         else:
             self._loop.call_later(self._join_wait, self._enter)
@@ -169,6 +172,7 @@ class MemberNode:
         self.transport.detach(group_tag(self.filter.wire.group))
         if self._seeking is not None:
             self._seeking.cancel()
+        self.bootstrap.stop()
         self.crash_watch.stop()
         self.address_validation.stop()
         self._duplicate_names.stop()
@@ -178,6 +182,11 @@ class MemberNode:
         """This process is a forked child: no handler runs here, and nothing is sent."""
         self._closed = True
         self.runner.stop()
+
+    @property
+    def local(self) -> LocalMembers | None:
+        """The members of the group on this machine; None if this member does not look for them."""
+        return self.seeds.local
 
     @property
     def election(self) -> Election:
@@ -265,7 +274,10 @@ class MemberNode:
                 sealed = self.filter.wire.ring is not None
                 hint = "; nor does one that has another key" if sealed else ""
                 self.note(f"no seed answers yet ({told}){hint}: alone for now, and looking on")
-            self.upon(self.leadership.joined)
+            if self.bootstrap.open:
+                self.upon(self.leadership.joined)
+            else:
+                self.bootstrap.check()
 
     # What the runner tells
 
@@ -344,6 +356,8 @@ class MemberNode:
             self._become(self.measuring.stand(self.runner.me))
         if not self.settled.is_set() and self.stack.membership.joined:
             self._enter()
+        if not self.bootstrap.open:
+            self.bootstrap.check()
         leaders = self.stack.leaders
         seen = (self.stack.membership.view.version, leaders)
         news = seen != self._seen

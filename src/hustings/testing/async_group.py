@@ -431,6 +431,7 @@ class AsyncGroup:
                     "seed": derive(self.seed, "member", seat.name),
                     "incarnation": seat.incarnations,
                     "insecure": True,  # a network in memory needs no key
+                    "local": False,  # nor does this machine have any part in it
                     **self._options,
                     **seat.options,
                 },

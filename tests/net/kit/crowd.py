@@ -19,8 +19,8 @@ class Crowd:
     """Opens members that find each other, and closes whatever a test leaves open."""
 
     def __init__(self, **common: Any) -> None:
-        """`common` goes to every `join`."""
-        self.common = {"group": GROUP, **common}
+        """`common` goes to every `join`. They find each other by seeds alone."""
+        self.common = {"group": GROUP, "local": False, **common}
         self.members: list[Member] = []
         self._opened = 0
 

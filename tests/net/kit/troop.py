@@ -162,7 +162,8 @@ class Troop:
         self._numbers += 1
         nursery = {word: order.pop(word) for word in NURSERY if word in order}
         seeds = [each.address for each in self.alive() if each.address][:5]
-        given = {"name": name, "seeds": seeds, "seed": self._numbers, **self.common, **order}
+        given = {"name": name, "seeds": seeds, "local": False, "seed": self._numbers}
+        given |= {**self.common, **order}
         before = self.soldiers.get(name)
         if before is not None and before.wire is not None:
             self._gone(before)

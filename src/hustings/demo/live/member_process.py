@@ -48,6 +48,7 @@ def joining(part: MemberPlan) -> Joining:
         part.group,
         name=part.name,
         seeds=part.seeds,
+        local=False,  # the demo says where they meet, and two demos may run at one time
         protocol=part.protocol,
         preempt=part.preempt,
         choice="highest:rank",

@@ -66,6 +66,7 @@ from hustings.layers.leadership.transfer import PREEMPT, REPEAT, Transfer, preem
 __all__ = ["PAUSED", "RESIGNED", "LeadershipConfig", "LeadershipLayer", "with_leadership"]
 
 PAUSED = "paused"
+WAITING = "waiting for other members"
 
 JOIN: TimerKey = (TIMER, 0)  # until the membership has had time to answer
 TICK: TimerKey = (TIMER, 1)
@@ -149,6 +150,7 @@ class LeadershipLayer(Layer):
         self.pending: Elected | None = None  # this member's leadership, if it is not declared yet
         self.begun = False  # whether the inner election has been started
         self.entered = False  # whether the membership has had time to answer
+        self.held_back = False  # takes part when its world says so, or another member does
         self.recovering = False  # was away: until it knows the leader, the election hears nothing
         self.gone = False
         self._led = False
@@ -387,6 +389,8 @@ class LeadershipLayer(Layer):
             self.reconciliation.announce(ctx, held)
         self._led = leads
         if held is not None:
+            if self.held_back:
+                self.held_back, self.entered = False, True
             self.recovering = False
             self.electors.trust(held.leader)
             self._had_leader = True
@@ -407,7 +411,9 @@ class LeadershipLayer(Layer):
             return
         self.inner.recall(ctx)  # not every election does, and none before its start
         self.inquiry.leaderless_since = ctx.now()
-        if self.settings.joining:
+        if self.held_back:
+            self._tell(ctx, NoLeader(WAITING))
+        elif self.settings.joining:
             ctx.set_timer(JOIN, self.settings.joining)
         else:
             self._enter(ctx)
@@ -417,6 +423,7 @@ class LeadershipLayer(Layer):
         """The membership has had time: a member answered, or none will."""
         if not (self.observer or self.gone or self.entered):
             ctx.cancel_timer(JOIN)
+            self.held_back = False
             self.look(ctx)
             self._enter(ctx)
             self.settle(ctx)
@@ -431,7 +438,7 @@ class LeadershipLayer(Layer):
             self.inquiry.begin(ctx)
 
     def call(self, ctx: Context) -> None:
-        if self.observer or self.gone:
+        if self.observer or self.gone or self.held_back:
             return
         self.look(ctx)
         self.resignation.end(ctx)
@@ -570,6 +577,8 @@ class LeadershipLayer(Layer):
         self.look(ctx)
         if not self.gone:
             self.resignation.end(ctx)
+            if self.held_back:
+                self.held_back, self.entered = False, True
             self.begin(ctx)
         if message.role is Role.COORDINATOR:
             self.incumbency.meet_rival(ctx, sender)
