@@ -200,8 +200,11 @@ def test_another_key_is_seen_and_not_read(agents: Agents, tmp_path: Path) -> Non
         "--group", "billing", "--name", "web-2", "--key", "theirs.key", "--join", one.address
     )
     assert one.wait_said("notice")["group"] == "billing"
-    wait_for(lambda: two.leader() == "web-2", "a leader of its own")
-    assert one.leader() == "web-1"
+    wait_for(lambda: one.leader() == "web-1", "the first one leads")
+    wait_for(
+        lambda: "web-1 (process" in str(two.events), "the second one says why it does not lead"
+    )
+    assert two.leader() != "web-2"
 
 
 def test_a_log_that_nobody_reads_holds_up_nobody(
