@@ -16,7 +16,7 @@ from unittest.mock import patch
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hustings.sim.world as world_module
@@ -59,6 +59,7 @@ from hustings.testing import (
     view_of,
 )
 from tests.agreement.restless import Restless
+from tests.drawing import share
 from tests.properties.groups import WildAlive, WildSuspect
 
 HOOKS = (
@@ -315,6 +316,7 @@ every_protocol = pytest.mark.parametrize(
 
 
 @every_protocol
+@settings(max_examples=share(0.25))  # each is up to three runs, and all protocols have them
 @given(story=stories())
 def test_simulated_and_recorded_members_do_the_same(kind: type[Election], story: Story) -> None:
     replay(kind, story, simulate(kind, story).inputs)
@@ -342,6 +344,7 @@ def test_a_timer_that_is_cancelled_on_waking_up_does_not_fire() -> None:
 
 
 @every_protocol
+@settings(max_examples=share(0.25))  # each is up to three runs, and all protocols have them
 @given(story=stories())
 def test_debug_mode_and_tracing_change_nothing(kind: type[Election], story: Story) -> None:
     plain = simulate(kind, story)

@@ -90,10 +90,10 @@ def swarm(
     between storing and sending), lost disks, pauses, partitions and one-way cuts.
 
     \b
-    hustings swarm --seeds 200 --jobs 2
-    hustings swarm --guard memory --protocol bully --seeds 200
+    hustings swarm --seeds 40 --jobs 2
+    hustings swarm --guard memory --protocol bully --seeds 40
     hustings swarm --first 17 --seeds 1 --trace
-    hustings swarm --beyond
+    hustings swarm --beyond --seeds 40
     """
     if trace and (seeds > 1 or as_json):
         raise BadInput("--trace draws one world: it goes with --seeds 1 and without --json")
