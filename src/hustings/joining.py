@@ -19,7 +19,7 @@ from hustings.core.names import is_member_name, member_id
 from hustings.core.outcome import Guarantee
 from hustings.core.streams import Stream, derive
 from hustings.layers.detector.registry import DetectorKind
-from hustings.layers.leadership.priority import OBSERVER, with_attribute
+from hustings.layers.leadership.standing import OBSERVER, with_attribute, with_standing
 from hustings.net.addresses import Address, endpoints, parse_address, parse_seed, permit
 from hustings.net.agreed_config import AgreedConfig, ConfigCheck, Field, agreed_config, label_of
 from hustings.net.composition import Configured, Design, compose, configure, multicast_policy
@@ -578,7 +578,7 @@ async def _advertised(address: Address, transport: Transport) -> Endpoint:
 def _candidate(name: str, design: Design, attributes: Mapping[str, float]) -> Candidate:
     me = candidate(member_id(name), **checked_attributes(attributes))
     if design.observer:
-        return with_attribute(me, OBSERVER, 1.0)
+        return with_standing(me, OBSERVER)
     if not design.choice.can_rank(me):
         raise BadInput(
             f"{name!r} lacks what the choice {design.choice.name} ranks by: give it as an attribute"

@@ -51,7 +51,7 @@ def enveloped(**changes: object) -> bytes:
         "recipient": 2,
         "payload": ["PING", 7, 0.0, [], b""],
     }
-    return b"H\x02\x00" + TAG + msgspec.msgpack.encode(list((fields | changes).values()))
+    return b"H\x03\x00" + TAG + msgspec.msgpack.encode(list((fields | changes).values()))
 
 
 @pytest.mark.parametrize(
@@ -165,8 +165,8 @@ def test_a_frame_may_be_as_large_as_its_way_allows(direction: Direction, largest
 
 
 def test_a_header_alone_is_a_frame_with_nothing_in_it() -> None:
-    assert wire(2).read((b"H\x02\x00" + TAG)[:-1], UDP) is Reason.NOT_A_FRAME
-    assert wire(2).read(b"H\x02\x00" + TAG, UDP) is Reason.MALFORMED
+    assert wire(2).read((b"H\x03\x00" + TAG)[:-1], UDP) is Reason.NOT_A_FRAME
+    assert wire(2).read(b"H\x03\x00" + TAG, UDP) is Reason.MALFORMED
 
 
 def test_a_frame_of_the_other_mode_of_seal_is_of_no_key_here() -> None:

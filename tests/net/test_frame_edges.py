@@ -296,8 +296,8 @@ TAG = group_tag(GROUP)
     [
         (b"G\x01\x00" + TAG, Reason.NOT_A_FRAME, Reason.NOT_A_FRAME),
         (b"H\x01\x00" + TAG, Reason.UNKNOWN_VERSION, Reason.UNKNOWN_VERSION),
-        (b"H\x02\x03" + TAG, Reason.UNKNOWN_MODE, Reason.UNKNOWN_MODE),
-        (b"H\x02\x00" + group_tag("x"), Reason.OTHER_GROUP, Reason.OTHER_GROUP),
+        (b"H\x03\x03" + TAG, Reason.UNKNOWN_MODE, Reason.UNKNOWN_MODE),
+        (b"H\x03\x00" + group_tag("x"), Reason.OTHER_GROUP, Reason.OTHER_GROUP),
         (bytes((72, VERSION, CLEAR)) + TAG, None, Reason.NOT_SEALED),
         (bytes((72, VERSION, SEALED)) + TAG + KEY.mark, Reason.SEALED, None),
         (bytes((72, VERSION, SIGNED)) + TAG + KEY.mark, Reason.SEALED, None),
@@ -313,7 +313,7 @@ def test_the_first_bytes_tell_what_they_can(
 
 
 def test_whose_a_frame_is_is_read_from_a_whole_header_only() -> None:
-    header = b"H\x02\x00" + TAG
+    header = b"H\x03\x00" + TAG
     assert tag_of(header) == TAG
     assert tag_of(header + b"more") == TAG
     assert tag_of(header[:-1]) is None

@@ -76,7 +76,7 @@ def noise(rng: random.Random) -> bytes:
 
 
 def headed(rng: random.Random) -> bytes:
-    head = b"H\x02" + bytes((rng.randrange(2),)) + group_tag(GROUP)
+    head = b"H\x03" + bytes((rng.randrange(2),)) + group_tag(GROUP)
     return head + (KEY.mark if rng.random() < 0.5 else b"") + noise(rng)
 
 
@@ -131,7 +131,7 @@ def nonsense(rng: random.Random) -> bytes:
     ]
     if rng.random() < 0.2:
         parts[rng.randrange(len(parts))] = thing(rng)
-    return b"H\x02\x00" + group_tag(GROUP) + msgspec.msgpack.encode([*parts, plain])
+    return b"H\x03\x00" + group_tag(GROUP) + msgspec.msgpack.encode([*parts, plain])
 
 
 class Fuzz:

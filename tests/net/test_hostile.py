@@ -215,7 +215,7 @@ def test_noise_is_counted_by_reason() -> None:
                 lambda: str(member.metrics().drops),
             )
             said = (
-                "speaks wire version 9 and this member speaks only version 2: upgrade this member"
+                "speaks wire version 9 and this member speaks only version 3: upgrade this member"
             )
             assert any(said in note for note in member.notes), member.notes
 
@@ -239,7 +239,7 @@ def test_a_frame_of_the_former_wire_version_is_refused_and_the_log_says_what_to_
                 with datagrams() as stranger:
                     stranger.sendto(former, endpoint(member))
             said = (
-                "speaks wire version 1 and this member speaks only version 2: upgrade that member"
+                "speaks wire version 2 and this member speaks only version 3: upgrade that member"
             )
             await until(
                 lambda: any(said in note for note in member.notes), lambda: str(member.notes)
@@ -291,7 +291,7 @@ def test_a_flood_of_noise_does_not_stop_an_election() -> None:
                     assert loop.time() < stop + 10, "no leader under a flood of noise"
                     for victim in (b, c):
                         for _ in range(20):
-                            stranger.sendto(b"H\x02\x00" + bytes(200), endpoint(victim))
+                            stranger.sendto(b"H\x03\x00" + bytes(200), endpoint(victim))
                             sent += 1
                     await asyncio.sleep(0.001)
             assert dropped(b, "other-group") + dropped(c, "other-group") > sent / 2
@@ -342,7 +342,7 @@ def test_garbage_on_a_stream_is_counted_and_the_stream_closed() -> None:
                 (b"GET / HTTP/1.1\r\n\r\n", "too-large"),
                 (b"\x00\x00\x00\x00", "not-a-frame"),
                 (on_stream(b"hello"), "not-a-frame"),
-                (on_stream(b"H\x02\x00" + bytes(40)), "other-group"),
+                (on_stream(b"H\x03\x00" + bytes(40)), "other-group"),
             ):
                 before = dropped(member, reason)
                 assert await closed_by(member, data) == b""

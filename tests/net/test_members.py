@@ -254,8 +254,29 @@ def test_attributes_that_are_updated_reach_everybody() -> None:
             with pytest.raises(hustings.BadInput, match="finite"):
                 await a.update({"cpu": float("inf")})
             with pytest.raises(hustings.BadInput, match="are taken"):
-                await a.update({"~observer": 1})
+                await a.update({"~standing": -2})
             await crowd.agreed()
+
+    run(story())
+
+
+def test_an_observer_that_changes_its_attributes_remains_one() -> None:
+    async def story() -> None:
+        async with Crowd(protocol="bully") as crowd:
+            await crowd.add("a")
+            eyes = await crowd.add("eyes", observer=True)
+            await crowd.known(2)
+            a = crowd.members[0]
+            await eyes.update({"disk": 7})
+            await until(
+                lambda: (
+                    [peer.attributes for peer in a.members() if peer.name == "eyes"]
+                    == [{"disk": 7.0}]
+                ),
+                lambda: str(a.members()),
+            )
+            assert [peer.name for peer in a.members() if peer.observer] == ["eyes"]
+            assert list(a.node.leadership.electors.view) == [a.id]
 
     run(story())
 

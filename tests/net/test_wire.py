@@ -68,7 +68,7 @@ def enveloped(payload: object, **changes: object) -> bytes:
         **changes,
     }
     body = msgspec.msgpack.encode([*fields.values(), payload])
-    return b"H\x02" + bytes((CLEAR,)) + group_tag(GROUP) + body
+    return b"H\x03" + bytes((CLEAR,)) + group_tag(GROUP) + body
 
 
 # --- round trips ---------------------------------------------------------------------------------
@@ -189,12 +189,12 @@ def test_a_list_longer_than_a_view_is_refused() -> None:
     "data, reason",
     [
         (b"", Reason.NOT_A_FRAME),
-        (b"H\x02\x00", Reason.NOT_A_FRAME),
+        (b"H\x03\x00", Reason.NOT_A_FRAME),
         (b"G" + enveloped([])[1:], Reason.NOT_A_FRAME),
         (b"H\x01" + enveloped([])[2:], Reason.UNKNOWN_VERSION),
-        (b"H\x02\x03" + enveloped([])[3:], Reason.UNKNOWN_MODE),
-        (b"H\x02\x00" + group_tag("other") + b"x", Reason.OTHER_GROUP),
-        (b"H\x02\x01" + group_tag(GROUP) + bytes(100), Reason.SEALED),
+        (b"H\x03\x03" + enveloped([])[3:], Reason.UNKNOWN_MODE),
+        (b"H\x03\x00" + group_tag("other") + b"x", Reason.OTHER_GROUP),
+        (b"H\x03\x01" + group_tag(GROUP) + bytes(100), Reason.SEALED),
         (enveloped(["PING", 1, 0.0, [], b""])[:HEADER], Reason.MALFORMED),
         (enveloped(["PING", 1, 0.0, [], b""])[:-1], Reason.MALFORMED),
         (enveloped(["PING", 1, 0.0, [], b""]) + b"\x00", Reason.MALFORMED),
@@ -256,7 +256,7 @@ def test_an_envelope_is_read_whole(field: str) -> None:
     nested = b"\x91" * depth + b"\xc0"
     parts = [msgspec.msgpack.encode(part) for part in (GROUP, "ping", 1, 1, 1, 1, 2, ["PING", 1])]
     parts[("sender", "incarnation", "number", None, "payload").index(field) + 3] = nested
-    data = b"H\x02\x00" + group_tag(GROUP) + b"\x98" + b"".join(parts)
+    data = b"H\x03\x00" + group_tag(GROUP) + b"\x98" + b"".join(parts)
     assert wire(2).read(data, Direction.QUESTION) is Reason.MALFORMED
 
 

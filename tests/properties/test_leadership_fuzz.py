@@ -18,7 +18,7 @@ from hustings.layers.detector.heartbeat import HeartbeatConfig
 from hustings.layers.detector.layer import DetectorLayer
 from hustings.layers.leadership.layer import LeadershipConfig
 from hustings.layers.leadership.messages import MAX_TERM, HandOverMsg, LeaderInfoMsg, LeaderQueryMsg
-from hustings.layers.leadership.priority import OBSERVER, with_attribute, with_priority
+from hustings.layers.leadership.standing import OBSERVER, accepts, with_priority, with_standing
 from hustings.protocols.bully import Bully, CoordinatorMsg, ElectionMsg, OkMsg
 from hustings.protocols.registry import ANNOUNCING, COMPARED, LARGE, classes
 from hustings.testing.effects import Declare, Effect, Multicast, Send, SetTimer
@@ -65,9 +65,9 @@ def look_out(other: int, kind: int) -> Step:
         if kind == 0:
             member.lose(other)
         elif kind == 1:
-            member.meet(with_attribute(Candidate(other), OBSERVER, 1.0))
+            member.meet(with_standing(Candidate(other), OBSERVER))
         else:
-            member.meet(with_priority(Candidate(other), float(kind - 2)))
+            member.meet(with_priority(with_standing(Candidate(other), -(kind % 2)), kind // 2))
         return []
 
     return step
@@ -102,7 +102,7 @@ def member_of(kind: type[Election], leadership: LeadershipConfig, observes: bool
 
     me = Candidate(1)
     if observes:
-        me = with_attribute(me, OBSERVER, 1.0)
+        me = with_standing(me, OBSERVER)
     return LeadingMember(me, [Candidate(other) for other in (2, 3, 4, 5)], leadership, elect)
 
 
@@ -126,7 +126,7 @@ def check(member: LeadingMember, effects: list[Effect], term: int) -> int:
     assert len(directory) + len(leadership.electors.observers) <= 6
     assert leadership.observer or 1 in directory
     assert all(ORDER.can_rank(directory.candidate(each)) for each in directory)
-    assert ORDER.can_rank(member.me)
+    assert accepts(ORDER)(member.me)
     assert member.leadership.observer or not leadership.observed.leaders
     return term
 

@@ -16,12 +16,11 @@ from hustings.layers.detector.layer import DetectorLayer
 from hustings.layers.gossip.layer import GossipConfig, GossipContext, GossipLayer
 from hustings.layers.gossip.membership import Membership
 from hustings.layers.leadership.layer import LeadershipConfig, LeadershipLayer
-from hustings.layers.leadership.priority import (
+from hustings.layers.leadership.standing import (
     OBSERVER,
-    ByPriority,
+    ByStanding,
     accepts,
-    with_attribute,
-    with_priority,
+    with_standing,
 )
 from hustings.protocols.announce.le_s import LeS
 from hustings.sim.carrier import Carrier
@@ -32,7 +31,7 @@ from hustings.sim.member import SimContext, Status
 from hustings.sim.network import Network
 from hustings.sim.world import Ended, World
 
-ORDER = ByPriority(HighestId())
+ORDER = ByStanding(HighestId())
 STACK = GossipConfig(T_fail=12.0, epoch=10, minima=8, whole=True)
 BEATS = HeartbeatConfig(T=2.0, D=7.0, pattern="leader-to-all")
 DELAY = Uniform(0.1, 1.0)
@@ -49,7 +48,7 @@ START = 30.0  # by when all have started
 TURMOIL = 160.0
 CALM = 240.0  # some epochs of the gossip: sides of a partition must find each other first
 MOST = 200_000  # events, about ten times what a run takes
-PUMP = 0.25  # how often the world looks at the priority that a member wants
+PUMP = 0.25  # how often the world looks at how a member is to be shown
 
 
 def settings(kind: type[Election]) -> dict[str, object]:
@@ -115,7 +114,7 @@ class Turmoil:
         count = len(self.electors)
         self.observers = list(range(count + 1, count + 1 + rng.below(3)))
         people = [Candidate(i) for i in self.electors]
-        people += [with_attribute(Candidate(i), OBSERVER, 1.0) for i in self.observers]
+        people += [with_standing(Candidate(i), OBSERVER) for i in self.observers]
         self.world = World(
             lambda: stacked(kind, leadership, roof),
             people,
@@ -136,14 +135,14 @@ class Turmoil:
             stack = ctx.election
             assert isinstance(stack, GossipLayer)
             what(leadership_of(ctx), GossipContext(ctx, stack))
-            self.priority(ctx)
+            self.show(ctx)
 
-    def priority(self, ctx: SimContext) -> None:
-        ctx.me = with_priority(ctx.me, leadership_of(ctx).priority)
+    def show(self, ctx: SimContext) -> None:
+        ctx.me = leadership_of(ctx).shown(ctx.me)
 
     def pump(self) -> None:
         for ctx in self.world.live():
-            self.priority(ctx)
+            self.show(ctx)
         self.world.at(self.world.now + PUMP, self.pump)
 
     def pause(self, member: MemberId) -> None:

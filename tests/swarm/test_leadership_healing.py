@@ -18,8 +18,8 @@ from hustings.layers.detector.heartbeat import HeartbeatConfig
 from hustings.layers.gossip.layer import GossipContext, GossipLayer
 from hustings.layers.leadership.layer import LeadershipConfig, LeadershipLayer
 from hustings.layers.leadership.messages import LeaderInfoMsg
-from hustings.layers.leadership.priority import OBSERVER, with_attribute, with_priority
 from hustings.layers.leadership.reconciliation import Reconciliation
+from hustings.layers.leadership.standing import OBSERVER, with_standing
 from hustings.protocols.announce.le_s import LeS
 from hustings.protocols.bully import Bully
 from hustings.protocols.registry import ANNOUNCING, BASELINES, COMPARED, LARGE, classes
@@ -52,7 +52,7 @@ class Calm:
         late: Mapping[MemberId, float] | None = None,
     ) -> None:
         people = [Candidate(member) for member in ELECTORS]
-        people.append(with_attribute(Candidate(WATCHER), OBSERVER, 1.0))
+        people.append(with_standing(Candidate(WATCHER), OBSERVER))
         self.world = World(
             lambda: stacked(kind, leadership, roof, BEATS), people, seed=7, network=SMOOTH
         )
@@ -66,7 +66,7 @@ class Calm:
 
     def pump(self) -> None:
         for ctx in self.world.live():
-            ctx.me = with_priority(ctx.me, leadership_of(ctx).priority)
+            ctx.me = leadership_of(ctx).shown(ctx.me)
         self.world.at(self.world.now + PUMP, self.pump)
 
     def within(self, member: MemberId) -> tuple[LeadershipLayer, Context]:

@@ -34,7 +34,7 @@ from hustings.core.election import Election, upon
 from hustings.core.errors import BadInput
 from hustings.core.messages import Count, Incarnation, LayerMessage, Role
 from hustings.layers.layer import Layer
-from hustings.layers.leadership.priority import with_attribute
+from hustings.layers.leadership.standing import with_attribute
 
 MEASURE_TIMER = "T_M"
 WORST = 1.0  # the attribute of a member that has measured nothing yet

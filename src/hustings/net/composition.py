@@ -30,7 +30,7 @@ from hustings.layers.detector.registry import DetectorKind, find_detector
 from hustings.layers.gossip.layer import Codec, GossipConfig, GossipLayer
 from hustings.layers.gossip.membership import Membership
 from hustings.layers.leadership.layer import LeadershipConfig, LeadershipLayer
-from hustings.layers.leadership.priority import ByPriority, accepts
+from hustings.layers.leadership.standing import ByStanding, accepts
 from hustings.layers.measurement import (
     WORST,
     MeasureConfig,
@@ -180,7 +180,7 @@ def configure(design: Design) -> Configured:
     if wait is not None:
         leadership["preempt_after"] = wait
     lease = None if design.lease is None else _lease(design, design.lease, delta)
-    seats = design.kind(election, ByPriority(design.choice)).seats
+    seats = design.kind(election, ByStanding(design.choice)).seats
     if lease is not None and seats > 1:
         raise BadInput(f"a guard confirms one leader, and {seats} are to be elected")
     # At a start several members may announce themselves as leaders, until they have heard each
@@ -301,7 +301,7 @@ def _detector(kind: type[HeartbeatConfig], settings: Settings, election: Config)
 
 def compose(design: Design, config: Configured, place: str) -> Composed:
     """One member's election, with all layers that it needs."""
-    choice = ByPriority(design.choice, lambda: bounds(time.time(), 1).end)
+    choice = ByStanding(design.choice, lambda: bounds(time.time(), 1).end)
     election: Election = design.kind(config.election, choice)
     measuring = None if config.measure is None else Measuring(election, config.measure)
     detector = None if config.detector is None else Detector(config.detector)

@@ -20,7 +20,7 @@ from hustings.core.names import LONGEST_NAME, PROJECT, is_attribute_name
 from hustings.core.outcome import Elected, GaveUp, Guarantee, NoLeader, Outcome
 from hustings.layers.gossip.messages import MAX_ATTRIBUTES
 from hustings.layers.leadership.layer import PAUSED
-from hustings.layers.leadership.priority import OBSERVER, with_attribute
+from hustings.layers.leadership.standing import is_observer, with_attribute
 from hustings.net import loss_reason, telemetry
 from hustings.net.campaign import Campaign, Term
 from hustings.net.fork import tell_of_forks
@@ -635,7 +635,7 @@ class Member:
             address="" if place is None else place.text().partition(" ")[0],
             attributes={k: v for k, v in attributes.items() if not k.startswith(PROJECT)},
             incarnation=0 if entry is None else entry.incarnation,
-            observer=OBSERVER in attributes,
+            observer=entry is not None and is_observer(entry.who),
             me=member == self.id,
             leader=leader,
         )

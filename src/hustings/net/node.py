@@ -30,7 +30,6 @@ from hustings.layers.gossip.membership import GOSSIP_TICK
 from hustings.layers.gossip.messages import JoinMsg
 from hustings.layers.layer import innermost
 from hustings.layers.leadership.layer import TICK, LeadershipLayer
-from hustings.layers.leadership.priority import priority_of, with_priority
 from hustings.layers.measurement import Measuring
 from hustings.net.agreed_config import ObserverLabel
 from hustings.net.bootstrap import Bootstrap
@@ -238,8 +237,8 @@ class MemberNode:
         return self.lease_client
 
     def stand_as(self, me: Candidate) -> None:
-        """This member's attributes have changed. The leadership layer sets its priority."""
-        self._become(with_priority(me, self.leadership.priority))
+        """This member's attributes have changed. The leadership layer says how it is shown."""
+        self._become(self.leadership.shown(me))
         self.ran()
 
     @property
@@ -350,8 +349,7 @@ class MemberNode:
 
     def ran(self) -> None:
         """Look once, after a handler, at everything that it may have changed."""
-        if priority_of(self.runner.me) != self.leadership.priority:
-            self._become(with_priority(self.runner.me, self.leadership.priority))
+        self._become(self.leadership.shown(self.runner.me))
         if self.measuring is not None:
             self._become(self.measuring.stand(self.runner.me))
         if not self.settled.is_set() and self.stack.membership.joined:

@@ -57,7 +57,7 @@ from hustings.layers.gossip.messages import (
     WelcomeMsg,
     presentable,
 )
-from hustings.layers.leadership.priority import priority_of
+from hustings.layers.leadership.standing import priority_of
 from hustings.net.control_messages import ConfigConflictMsg
 from hustings.net.limits import Rates, Reason
 from hustings.net.peer_addresses import Place, read_place

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from hustings.net.seal import KeyRing
 
 MAGIC = b"H"
-VERSION = 2  # of frames: their form and the tags of messages; other versions are refused
+VERSION = 3  # of frames: their form and the tags of messages; other versions are refused
 CLEAR, SEALED, SIGNED = 0, 1, 2  # not sealed; sealed with a key; signed with this machine's
 TAG = 4
 HEADER = len(MAGIC) + 2 + TAG

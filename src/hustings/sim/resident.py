@@ -1,9 +1,9 @@
 """A whole member in the simulated world: what a node does for it on a real network.
 
 The election of a whole member runs on gossip membership, with a detector, a leadership layer and
-perhaps a lease. This module does what these need of their process: the leadership layer's priority
-becomes an attribute of the member, and the layer hears when the membership has admitted the member.
-The caller says how members are built. So the simulated members are those that run.
+perhaps a lease. This module does what these need of their process: the member is shown to others as
+its leadership layer has it, and the layer hears when the membership has admitted the member. The
+caller says how members are built. So the simulated members are those that run.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from hustings.core.outcome import Elected, Outcome
 from hustings.layers.gossip.layer import GossipLayer
 from hustings.layers.layer import Layer
 from hustings.layers.leadership.layer import LeadershipLayer
-from hustings.layers.leadership.priority import priority_of, with_priority
 from hustings.layers.measurement import Measuring
 from hustings.sim.consistency import Metrics
 from hustings.sim.member import SimContext
@@ -61,8 +60,7 @@ class Resident(Layer):
             self.entered = True
             self.inner.run_at(ctx, self.leadership, self.leadership.joined)
         before = ctx.me
-        if priority_of(ctx.me) != self.leadership.priority:
-            ctx.me = with_priority(ctx.me, self.leadership.priority)
+        ctx.me = self.leadership.shown(ctx.me)
         if self._measuring is not None and (fresh := self._measuring.stand(ctx.me)) != ctx.me:
             ctx.me = fresh
         if ctx.me is not before:

@@ -80,7 +80,8 @@ class Crowd:
         """Wait until all know one leader and it is past its probation: nobody unseats it now."""
         await until(
             lambda: any(
-                each.is_leader and each.node.leadership.priority > 0 for each in self.open()
+                each.is_leader and each.node.leadership.incumbency.priority > 0
+                for each in self.open()
             ),
             lambda: f"a leader in priority; {standing(self.open())}",
         )

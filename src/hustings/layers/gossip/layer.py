@@ -52,7 +52,7 @@ from hustings.layers.gossip.messages import (
 )
 from hustings.layers.layer import Layer
 from hustings.layers.leadership.messages import LeaderInfoMsg, sound
-from hustings.layers.leadership.priority import priority_of
+from hustings.layers.leadership.standing import priority_of
 from hustings.layers.multicast.bimodal import Bimodal
 from hustings.layers.multicast.messages import CASTS, Cast, CopyMsg, DigestMsg, SolicitMsg
 

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 from hustings.core.choice import Candidate, MemberId
 from hustings.core.view import View
-from hustings.layers.leadership.priority import (
+from hustings.layers.leadership.standing import (
     MAX_PRIORITY,
     is_observer,
     priority_of,
+    standing_of,
     with_priority,
 )
 
@@ -89,6 +90,10 @@ class Electors:
     def priority(self, member: MemberId) -> float:
         """An elector's priority."""
         return priority_of(self._directory[member])
+
+    def standing(self, member: MemberId) -> float:
+        """An elector's standing."""
+        return standing_of(self._directory[member])
 
     def top(self) -> float:
         """The highest priority so far, also of members that are gone and may come back with it."""

@@ -1,8 +1,8 @@
-"""The priority that a member shows to others.
+"""The standing and the priority that a member shows to others.
 
 A leader that the next better member must not displace has a priority above all others. It gets the
 priority once it has led for `probation`, or at once if the leadership was handed to it. The
-priority ends with the leadership. A member that stands back has a priority below all others.
+priority ends with the leadership.
 """
 
 from __future__ import annotations
@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING
 from hustings.core.choice import Candidate, MemberId
 from hustings.core.context import Context, TimerKey
 from hustings.layers.leadership.config import TIMER
-from hustings.layers.leadership.priority import MAX_PRIORITY, with_priority
+from hustings.layers.leadership.standing import (
+    ELIGIBLE,
+    MAX_PRIORITY,
+    with_priority,
+    with_standing,
+)
 
 if TYPE_CHECKING:
     from hustings.layers.leadership.layer import LeadershipLayer
@@ -21,32 +26,35 @@ SECURE: TimerKey = (TIMER, 5)  # until a new leader has its priority
 
 
 class Incumbency:
-    """One member's priority, in office and without."""
+    """One member's standing and priority, in office and without."""
 
-    __slots__ = ("_me", "_priority", "_standing", "base", "layer", "office", "sought")
+    __slots__ = ("_looks", "_me", "_shown", "layer", "office", "sought", "standing")
 
     def __init__(self, layer: LeadershipLayer) -> None:
         self.layer = layer
-        self.base = 0.0  # the priority without leadership
-        self.office: float | None = None  # the priority with leadership, if it differs
+        self.standing = ELIGIBLE
+        self.office: float | None = None  # the priority with leadership, if there is one
         # since when this member has a priority for a leadership that it still has to win
         self.sought = 0.0
         self._me = Candidate(0)
-        self._standing = Candidate(0)
-        self._priority = 0.0  # the priority in that object
+        self._shown = Candidate(0)
+        self._looks = (ELIGIBLE, 0.0)  # the standing and the priority of that object
 
     @property
     def priority(self) -> float:
-        """The priority that the world must put among this member's attributes."""
-        return self.base if self.office is None else self.office
+        """This member's priority."""
+        return 0.0 if self.office is None else self.office
 
-    def standing(self, me: Candidate) -> Candidate:
-        """This member with its priority; the same object while nothing has changed."""
-        wanted = self.base if self.office is None else self.office
-        if me is not self._me or self._priority != wanted:
-            self._me, self._priority = me, wanted
-            self._standing = with_priority(me, wanted)
-        return self._standing
+    def shown(self, me: Candidate) -> Candidate:
+        """This member as others see it; the same object while nothing has changed.
+
+        A leader to which the leadership was handed leads, also if it stood back.
+        """
+        wanted = (self.standing, 0.0) if self.office is None else (ELIGIBLE, self.office)
+        if me is not self._me or wanted != self._looks:
+            self._me, self._looks = me, wanted
+            self._shown = with_standing(with_priority(me, wanted[1]), wanted[0])
+        return self._shown
 
     def above_all(self) -> float:
         """A priority above all known ones."""
@@ -69,7 +77,12 @@ class Incumbency:
         """
         layer = self.layer
         held = layer.held
-        if held is None or not layer.leads(ctx.me.id) or self.base < 0.0 or self.office is not None:
+        if (
+            held is None
+            or not layer.leads(ctx.me.id)
+            or self.standing < ELIGIBLE
+            or self.office is not None
+        ):
             return
         self.office = self.above_all()
         if not layer.announces and len(layer.electors.view) > 1:

@@ -26,8 +26,9 @@ Cost       Two small messages in each `reconcile_interval`, one for each observe
            a new leader.
 Guarantee  Advisory, like the inner elections: each of two sides has its leader until they meet.
 
-Timer keys ("leadership", ...) belong to this layer. The world puts `priority` among a member's
-attributes after each handler, marks observers by OBSERVER, and calls `joined` and `woke` if it can.
+Timer keys ("leadership", ...) belong to this layer. After each handler the world shows others a
+member as `shown` has it; it marks observers by their standing, and calls `joined` and `woke` if it
+can.
 """
 
 from __future__ import annotations
@@ -58,9 +59,15 @@ from hustings.layers.leadership.messages import (
     sound,
 )
 from hustings.layers.leadership.observer import UNHEARD, ObserverState
-from hustings.layers.leadership.priority import ByPriority, is_observer
 from hustings.layers.leadership.reconciliation import Reconciliation
 from hustings.layers.leadership.resignation import RESIGNED, Resignation
+from hustings.layers.leadership.standing import (
+    ELIGIBLE,
+    OBSERVER,
+    ByStanding,
+    is_observer,
+    with_standing,
+)
 from hustings.layers.leadership.transfer import PREEMPT, REPEAT, Transfer, preempt
 
 __all__ = ["PAUSED", "RESIGNED", "LeadershipConfig", "LeadershipLayer", "with_leadership"]
@@ -104,7 +111,7 @@ class LeadershipContext(ForwardingContext):
 
     @property
     def me(self) -> Candidate:
-        return self._layer.incumbency.standing(self._below.me)
+        return self._layer.incumbency.shown(self._below.me)
 
     @property
     def view(self) -> View:
@@ -137,8 +144,8 @@ class LeadershipLayer(Layer):
 
     def __init__(self, inner: Election, settings: LeadershipConfig, observer: bool = False) -> None:
         super().__init__(inner)
-        if not isinstance(inner.choice, ByPriority):
-            raise ProtocolBug("a leadership layer needs a choice by priority first: ByPriority")
+        if not isinstance(inner.choice, ByStanding):
+            raise ProtocolBug("a leadership layer needs a choice by standing first: ByStanding")
         self.settings = settings
         self.plain = inner.choice.choice  # without priorities
         self.order = inner.choice
@@ -196,15 +203,14 @@ class LeadershipLayer(Layer):
         """All leaders that this member knows."""
         return self.observed.leaders if self.observer else self.inner.leaders
 
-    @property
-    def priority(self) -> float:
-        """The priority that the world must put among this member's attributes."""
-        return self.incumbency.priority
+    def shown(self, me: Candidate) -> Candidate:
+        """This member as the world must show it to others: the same object, if that is `me`."""
+        return with_standing(me, OBSERVER) if self.observer else self.incumbency.shown(me)
 
     def state(self) -> str:
         if self.observer:
             return f"observer leader={self.leader} term={self.term}"
-        return f"{self.inner.state()} priority={self.priority:g}"
+        return f"{self.inner.state()} priority={self.incumbency.priority:g}"
 
     # What its parts share
 
@@ -248,7 +254,7 @@ class LeadershipLayer(Layer):
 
     def electorate(self, ctx: Context) -> View:
         """The members that may be elected, as of this handler's start, with its own priority."""
-        self.electors.stand(self.incumbency.standing(ctx.me))
+        self.electors.stand(self.incumbency.shown(ctx.me))
         return self.electors.view
 
     def best_other(self, ctx: Context) -> MemberId | None:
@@ -256,7 +262,7 @@ class LeadershipLayer(Layer):
         view = self.electorate(ctx)
         ranking = view.ranking(self.order).ids
         best = next((each for each in ranking if each != ctx.me.id), None)
-        if best is None or self.electors.priority(best) < 0.0:
+        if best is None or self.electors.standing(best) < ELIGIBLE:
             return None
         return best
 
@@ -274,7 +280,7 @@ class LeadershipLayer(Layer):
     def own_info(self, me: MemberId, term: int) -> LeaderInfoMsg:
         """What a leader reports about itself."""
         leaders = self.inner.leaders if self.inner.seats > 1 else (me,)
-        return LeaderInfoMsg(leaders or (me,), term, self.priority)
+        return LeaderInfoMsg(leaders or (me,), term, self.incumbency.priority)
 
     def leading(self) -> LeaderInfoMsg | None:
         """What gossip reports about the leader."""
@@ -367,8 +373,8 @@ class LeadershipLayer(Layer):
 
     def look(self, ctx: Context) -> Sequence[MemberId]:
         """Update the electors. Return the members that the election was told about."""
-        standing = self.incumbency.standing(ctx.me)
-        changes = self.electors.refresh(ctx.view, standing, ctx.now())
+        me = self.incumbency.shown(ctx.me)
+        changes = self.electors.refresh(ctx.view, me, ctx.now())
         if self.begun:
             for member in changes.lost:
                 self.inner.on_suspect(self.within(ctx), member)

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from hustings.core.choice import MemberId
 from hustings.core.messages import LayerMessage, Role, Term, Weight
-from hustings.layers.leadership.priority import MAX_PRIORITY
+from hustings.layers.leadership.standing import MAX_PRIORITY
 
 MAX_TERM = 2**62  # a forged term beyond it has no effect
 MAX_LEADERS = 64
@@ -48,7 +48,7 @@ def sound(message: LeadershipMsg) -> bool:
     """Whether all numbers are numbers that a member would send."""
     if isinstance(message, LeaderQueryMsg):
         return 0 <= message.term <= MAX_TERM
-    if not (0 < message.term <= MAX_TERM and -MAX_PRIORITY <= message.priority <= MAX_PRIORITY):
+    if not (0 < message.term <= MAX_TERM and 0 <= message.priority <= MAX_PRIORITY):
         return False
     named = (message.to,) if isinstance(message, HandOverMsg) else message.leaders
     return 0 < len(named) <= MAX_LEADERS and all(-MAX_ID <= each < MAX_ID for each in named)

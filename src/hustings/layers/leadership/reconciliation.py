@@ -24,6 +24,7 @@ from hustings.layers.leadership.messages import (
     LeaderInfoMsg,
     LeaderQueryMsg,
 )
+from hustings.layers.leadership.standing import ELIGIBLE
 
 if TYPE_CHECKING:
     from hustings.layers.leadership.layer import LeadershipLayer
@@ -125,7 +126,7 @@ class Reconciliation:
         if not (inquiry.running or waiting or later or not layer.entered):
             return  # an election is under way, and will decide
         if leader == ctx.me.id:
-            if layer.entered and layer.incumbency.base >= 0.0:
+            if layer.entered and layer.incumbency.standing >= ELIGIBLE:
                 layer.begin(ctx, muted=True)
                 self._accede(ctx, info)
         elif not layer.knows(leader):

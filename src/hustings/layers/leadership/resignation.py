@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hustings.core.context import Context
-from hustings.layers.leadership.priority import STOOD_BACK
+from hustings.layers.leadership.standing import ELIGIBLE, LAST_RESORT
 
 if TYPE_CHECKING:
     from hustings.layers.leadership.layer import LeadershipLayer
@@ -29,7 +29,7 @@ class Resignation:
     def stand_back(self, ctx: Context) -> None:
         """Stop leading, and be chosen only if there is no other member."""
         layer = self.layer
-        layer.incumbency.base = STOOD_BACK
+        layer.incumbency.standing = LAST_RESORT
         if layer.leads(ctx.me.id) and layer.inner.seats == 1:
             successor = layer.best_other(ctx)
             if successor is not None:
@@ -41,7 +41,7 @@ class Resignation:
 
     def stand(self, ctx: Context) -> None:
         """Be chosen like all other members."""
-        self.layer.incumbency.base = 0.0
+        self.layer.incumbency.standing = ELIGIBLE
         if self.resigned:
             self.end(ctx)
             self.layer.inquiry.begin(ctx)
@@ -56,7 +56,8 @@ class Resignation:
     def make_room(self, ctx: Context) -> None:
         """Hand over as soon as there is another member, if this one stands back."""
         layer = self.layer
-        stands_back = layer.incumbency.base < 0.0 and layer.incumbency.office is None
+        incumbency = layer.incumbency
+        stands_back = incumbency.standing < ELIGIBLE and incumbency.office is None
         if stands_back and layer.leads(ctx.me.id):
             successor = layer.best_other(ctx)
             if successor is not None and layer.inner.seats == 1:

@@ -20,6 +20,7 @@ from hustings.core.choice import MemberId
 from hustings.core.context import Context, TimerKey
 from hustings.layers.leadership.config import TIMER
 from hustings.layers.leadership.messages import HandOverMsg
+from hustings.layers.leadership.standing import ELIGIBLE
 
 if TYPE_CHECKING:
     from hustings.layers.leadership.layer import LeadershipLayer
@@ -178,7 +179,7 @@ def preempt(ctx: Context, layer: LeadershipLayer) -> None:
     now, best, wait = ctx.now(), me, due
     for member, at in electors.since.items():
         other = electors.candidate(member)
-        if electors.priority(member) < 0.0 or not layer.plain.better(other, me):
+        if electors.standing(member) < ELIGIBLE or not layer.plain.better(other, me):
             continue
         left = at + due - now
         if left > layer.settings.delta / 100:  # a timer that is due now would fire for ever

@@ -16,7 +16,7 @@ from hustings.layers.gossip.messages import (
     PullMsg,
     WelcomeMsg,
 )
-from hustings.layers.leadership.priority import priority_of, with_priority
+from hustings.layers.leadership.standing import priority_of, with_priority
 from hustings.testing.effects import Effect, Send
 from hustings.testing.recorded import RecordedMember, view_of
 from tests.unit.layers.detector.listeners import people

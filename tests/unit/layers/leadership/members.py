@@ -10,12 +10,12 @@ from hustings.core.election import Election
 from hustings.core.messages import Message
 from hustings.core.outcome import Outcome
 from hustings.layers.leadership.layer import LeadershipConfig, LeadershipLayer
-from hustings.layers.leadership.priority import OBSERVER, ByPriority, with_attribute, with_priority
+from hustings.layers.leadership.standing import OBSERVER, ByStanding, with_standing
 from hustings.protocols.bully import Bully, BullyConfig
 from hustings.testing.effects import Declare, Effect, Multicast, Send
 from hustings.testing.recorded import RecordedMember, view_of
 
-ORDER = ByPriority(HighestId())
+ORDER = ByStanding(HighestId())
 SETTINGS = (
     LeadershipConfig()
 )  # delta = 1: membership_wait 4, reconcile_interval 5, leaderless_timeout 20
@@ -26,7 +26,7 @@ def bully() -> Election:
 
 
 def observer(member: MemberId) -> Candidate:
-    return with_attribute(Candidate(member), OBSERVER, 1.0)
+    return with_standing(Candidate(member), OBSERVER)
 
 
 def people(ids: Iterable[MemberId]) -> list[Candidate]:
@@ -34,7 +34,7 @@ def people(ids: Iterable[MemberId]) -> list[Candidate]:
 
 
 class LeadingMember(RecordedMember):
-    """A member that puts the priority it wants among its attributes after every handler."""
+    """A member that is shown as its layer has it, after every handler."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class LeadingMember(RecordedMember):
 
     def _run(self, handler: Callable[[Context], None]) -> list[Effect]:
         effects = super()._run(handler)
-        self.me = with_priority(self.me, self.leadership.priority)
+        self.me = self.leadership.shown(self.me)
         return effects
 
     def ask(self, what: Callable[[LeadershipLayer, Context], object]) -> list[Effect]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hustings.core.choice import Candidate
 from hustings.layers.leadership.layer import LeadershipConfig
 from hustings.layers.leadership.messages import HandOverMsg
-from hustings.layers.leadership.priority import with_priority
+from hustings.layers.leadership.standing import with_priority
 from hustings.layers.leadership.transfer import REPEAT
 from hustings.protocols.announce.le_s import LeS
 from hustings.protocols.announce.messages import AnnounceMsg

@@ -22,7 +22,13 @@ from hustings.layers.leadership.layer import (
 )
 from hustings.layers.leadership.messages import HandOverMsg, LeaderInfoMsg, LeaderQueryMsg
 from hustings.layers.leadership.observer import UNHEARD
-from hustings.layers.leadership.priority import with_priority
+from hustings.layers.leadership.standing import (
+    ELIGIBLE,
+    LAST_RESORT,
+    standing_of,
+    with_priority,
+    with_standing,
+)
 from hustings.layers.leadership.transfer import PREEMPT, REPEAT
 from hustings.protocols.announce.le_s import LeS
 from hustings.protocols.bully import CoordinatorMsg, ElectionMsg
@@ -109,7 +115,7 @@ def test_a_successor_takes_office_with_its_priority_and_tells_all() -> None:
     assert told(effects) == [Elected(2, 6)]
     assert sent(effects, HandOverMsg) == [(None, word)]
     assert sent(effects, LeaderInfoMsg) == [(3, LeaderInfoMsg((2,), 6, 3.0))]
-    assert member.leadership.priority == 3.0
+    assert member.leadership.incumbency.priority == 3.0
     again = member.deliver(3, word)  # its answer was lost
     assert sent(again, LeaderInfoMsg) == [(3, LeaderInfoMsg((2,), 6, 3.0))]
     assert not told(again)
@@ -139,10 +145,10 @@ def test_a_successor_that_speaks_is_not_told_again() -> None:
 def test_the_successor_is_preferred_more_than_anybody_the_old_leader_loses_its_priority() -> None:
     leader = in_office(3, [Candidate(1), with_priority(Candidate(2), 7.0), Candidate(4)])
     leader.fire(SECURE)
-    assert leader.leadership.priority == 8.0
+    assert leader.leadership.incumbency.priority == 8.0
     effects = leader.ask(lambda leadership, ctx: leadership.hand_over(ctx, 1))
     assert sent(effects, HandOverMsg)[0] == (1, HandOverMsg(1, 2, 9.0))
-    assert leader.leadership.priority == 0.0
+    assert leader.leadership.incumbency.priority == 0.0
     assert leader.leadership.electors.priority(1) == 9.0
     assert leader.leadership.electors.priority(3) == 0.0
 
@@ -177,13 +183,13 @@ def test_who_resigns_hands_over_to_the_best_other_and_stands_back() -> None:
     leader = in_office(3, FOUR)
     effects = leader.ask(lambda leadership, ctx: leadership.stand_back(ctx))
     assert told(effects) == [Elected(4, 2)]
-    assert leader.leadership.priority == -1.0
+    assert standing_of(leader.me) == LAST_RESORT
     leader.ask(lambda leadership, ctx: leadership.stand(ctx))
-    assert leader.leadership.priority == 0.0
+    assert standing_of(leader.me) == ELIGIBLE
 
 
 def test_who_resigns_does_not_hand_over_to_one_that_stands_back() -> None:
-    leader = in_office(3, [Candidate(1), with_priority(Candidate(4), -1.0)])
+    leader = in_office(3, [Candidate(1), with_standing(Candidate(4), LAST_RESORT)])
     assert told(leader.ask(lambda leadership, ctx: leadership.stand_back(ctx))) == [Elected(1, 2)]
 
 
@@ -203,7 +209,8 @@ def test_alone_who_resigned_leads_again_if_an_election_is_called() -> None:
     leader.call()
     assert leader.outcome == Elected(3, 2)
     leader.fire(SECURE)
-    assert leader.leadership.priority == -1.0
+    assert standing_of(leader.me) == LAST_RESORT
+    assert leader.leadership.incumbency.priority == 0.0
 
 
 def test_who_leads_standing_back_makes_room_for_the_next_one() -> None:
@@ -232,9 +239,9 @@ def test_who_announces_and_resigns_alone_falls_silent() -> None:
 
 def test_a_leader_is_preferred_after_a_while_and_says_so() -> None:
     leader = in_office(1, people([2, 3]))
-    assert leader.leadership.priority == 0.0
+    assert leader.leadership.incumbency.priority == 0.0
     effects = leader.fire(SECURE)
-    assert leader.leadership.priority == 1.0
+    assert leader.leadership.incumbency.priority == 1.0
     assert sent(effects, LeaderInfoMsg) == [(None, LeaderInfoMsg((1,), 1, 1.0))]
 
 
@@ -257,15 +264,15 @@ def test_priority_ends_with_the_office() -> None:
     leader = in_office(1, people([2, 3]))
     leader.fire(SECURE)
     leader.deliver(2, HandOverMsg(3, 2, 2.0))
-    assert leader.leadership.priority == 0.0
+    assert leader.leadership.incumbency.priority == 0.0
     leader.restart()
-    assert leader.leadership.priority == 0.0
+    assert leader.leadership.incumbency.priority == 0.0
 
 
 def test_the_leader_hands_over_to_a_better_member_that_has_been_up_for_long() -> None:
     leader = in_office(2, people([1]), LeadershipConfig(preempt_after=30.0))
     leader.fire(TICK)
-    leader.meet(*people([4, 5]), with_priority(Candidate(6), -1.0))
+    leader.meet(*people([4, 5]), with_standing(Candidate(6), LAST_RESORT))
     assert not told(leader.fire(TICK))
     came = leader.clock
     for _ in range(5):

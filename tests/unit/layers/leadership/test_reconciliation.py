@@ -12,7 +12,7 @@ from hustings.layers.detector.layer import DetectorLayer
 from hustings.layers.leadership.inquiry import ANSWERS
 from hustings.layers.leadership.layer import JOIN, TICK, LeadershipConfig
 from hustings.layers.leadership.messages import HandOverMsg, LeaderInfoMsg, LeaderQueryMsg
-from hustings.layers.leadership.priority import with_priority
+from hustings.layers.leadership.standing import with_priority
 from hustings.protocols.announce.le_s import LeS
 from hustings.protocols.bully import CoordinatorMsg, ElectionMsg
 from hustings.testing.effects import Multicast, Send
@@ -108,7 +108,7 @@ def test_a_successor_that_never_heard_of_it_is_told_by_its_followers() -> None:
     effects = member.deliver(1, LeaderInfoMsg((2,), 6, 4.0))
     assert told(effects) == [Elected(2, 7)]
     assert insisted(2, 7, 4.0) in effects
-    assert member.leadership.priority == 4.0
+    assert member.leadership.incumbency.priority == 4.0
 
 
 def test_nobody_follows_a_leader_that_is_not_in_view() -> None:
@@ -305,9 +305,9 @@ def test_about_one_follower_asks_its_leader_each_period() -> None:
     assert 20 <= len(notes) <= 60  # 40 expected, standard deviation 6
 
 
-@pytest.mark.parametrize("priority", [-1.0, 2.0])
+@pytest.mark.parametrize("priority", [1.0, 2.0])
 def test_own_attributes_count_at_once(priority: float) -> None:
     leader = in_office(3, people([1, 2]))
     leader.me = with_priority(leader.me, priority)  # a world that is wrong about it
     leader.fire(TICK)
-    assert leader.leadership.electors.priority(3) == leader.leadership.priority == 0.0
+    assert leader.leadership.electors.priority(3) == leader.leadership.incumbency.priority == 0.0

@@ -10,7 +10,7 @@ from hustings.core.choice import Candidate
 from hustings.core.outcome import Elected
 from hustings.layers.leadership.incumbency import SECURE
 from hustings.layers.leadership.messages import LeaderInfoMsg
-from hustings.layers.leadership.priority import with_priority
+from hustings.layers.leadership.standing import with_priority
 from hustings.protocols.bully import CoordinatorMsg
 from tests.unit.layers.leadership.members import (
     LeadingMember,
@@ -27,7 +27,7 @@ FOUR = people([1, 2, 4])  # beside member 3
 def secured(term: int = 5) -> LeadingMember:
     leader = in_office(3, FOUR, term=term)
     leader.fire(SECURE)
-    assert leader.leadership.priority == 1.0
+    assert leader.leadership.incumbency.priority == 1.0
     return leader
 
 
@@ -47,7 +47,7 @@ def test_the_worse_of_two_leaders_gives_way(hear: Callable[[LeadingMember, float
     effects = leader.deliver(4, CoordinatorMsg(6))
     assert told(effects) == [Elected(4, 6)]
     assert not sent(effects, CoordinatorMsg)
-    assert leader.leadership.priority == 0.0
+    assert leader.leadership.incumbency.priority == 0.0
 
 
 def test_the_better_of_two_leaders_stays() -> None:

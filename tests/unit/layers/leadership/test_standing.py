@@ -1,4 +1,4 @@
-"""Priority and the electors: who is compared by what, and who may be elected."""
+"""Standing, priority and the electors: who is compared by what, and who may be elected."""
 
 from __future__ import annotations
 
@@ -11,21 +11,25 @@ from hustings.core.errors import ProtocolBug
 from hustings.core.view import View
 from hustings.layers.leadership.electors import Electors
 from hustings.layers.leadership.layer import LeadershipConfig, LeadershipLayer
-from hustings.layers.leadership.priority import (
+from hustings.layers.leadership.standing import (
+    ELIGIBLE,
+    LAST_RESORT,
     MAX_PRIORITY,
-    OBSERVER,
     PRIORITY,
-    ByPriority,
+    STANDING,
+    ByStanding,
     accepts,
     is_observer,
     priority_of,
+    standing_of,
     with_attribute,
     with_priority,
+    with_standing,
 )
 from hustings.protocols.bully import Bully, BullyConfig
 from tests.unit.layers.leadership.members import ORDER, observer, people
 
-BY_CPU = ByPriority(parse_choice("highest:cpu"))
+BY_CPU = ByStanding(parse_choice("highest:cpu"))
 
 
 def test_priority_comes_before_the_choice() -> None:
@@ -34,8 +38,8 @@ def test_priority_comes_before_the_choice() -> None:
     preferred = with_priority(worse, 0.5)
     assert BY_CPU.better(preferred, better)
     assert not BY_CPU.better(better, preferred)
-    assert BY_CPU.key(preferred) == (0.5, 1.0, 1)
-    assert BY_CPU.key(better) == (0.0, 8.0, 2)
+    assert BY_CPU.key(preferred) == (0.0, 0.5, 1.0, 1)
+    assert BY_CPU.key(better) == (0.0, 0.0, 8.0, 2)
 
 
 def test_equal_priority_leaves_it_to_the_choice() -> None:
@@ -44,14 +48,28 @@ def test_equal_priority_leaves_it_to_the_choice() -> None:
         with_priority(candidate(2, cpu=1.0), 2.0),
     )
     assert BY_CPU.better(one, other)
-    assert BY_CPU.name == "favoured:highest:cpu"
+    assert BY_CPU.name == "standing:highest:cpu"
 
 
-@pytest.mark.parametrize("priority", [math.nan, math.inf, -math.inf, 2 * MAX_PRIORITY])
+def test_the_last_resort_comes_after_all_others() -> None:
+    worse, better = candidate(1, cpu=1.0), with_standing(candidate(2, cpu=8.0), LAST_RESORT)
+    assert BY_CPU.better(worse, better)
+    assert not BY_CPU.better(better, worse)
+    assert BY_CPU.better(better, with_standing(worse, LAST_RESORT))
+    assert BY_CPU.can_rank(better)
+
+
+@pytest.mark.parametrize("priority", [math.nan, math.inf, -math.inf, 2 * MAX_PRIORITY, -1.0])
 def test_a_priority_that_is_no_number_cannot_be_ranked(priority: float) -> None:
     assert not ORDER.can_rank(Candidate(1, ((PRIORITY, priority),)))
     assert ORDER.can_rank(Candidate(1, ((PRIORITY, 1.0),)))
     assert not BY_CPU.can_rank(Candidate(1, ((PRIORITY, 1.0),)))
+
+
+@pytest.mark.parametrize("standing", [math.nan, math.inf, -math.inf, 0.5, -0.5, 1.0, -3.0, 1e300])
+def test_a_standing_that_is_none_of_the_three_is_not_let_in(standing: float) -> None:
+    assert not accepts(ORDER)(Candidate(1, ((STANDING, standing),)))
+    assert accepts(ORDER)(with_standing(Candidate(1), LAST_RESORT))
 
 
 def test_observers_are_let_in_without_what_others_are_ranked_by() -> None:
@@ -59,9 +77,10 @@ def test_observers_are_let_in_without_what_others_are_ranked_by() -> None:
     assert let_in(observer(3))
     assert not let_in(Candidate(3))
     assert not BY_CPU.can_rank(observer(3))
+    assert not ORDER.can_rank(observer(3))
 
 
-def test_attributes_stay_sorted_and_a_priority_of_nothing_is_not_mentioned() -> None:
+def test_attributes_stay_sorted_and_what_is_usual_is_not_mentioned() -> None:
     member = candidate(1, cpu=8.0, zone=2.0)
     assert with_attribute(member, "load", 0.5) == candidate(1, cpu=8.0, load=0.5, zone=2.0)
     assert with_attribute(member, "cpu", 4.0) == candidate(1, cpu=4.0, zone=2.0)
@@ -70,12 +89,17 @@ def test_attributes_stay_sorted_and_a_priority_of_nothing_is_not_mentioned() -> 
     assert list(raised.attributes) == sorted(raised.attributes)
     assert with_priority(raised, 3.0) is raised
     assert with_priority(raised, 0.0) == member
+    back = with_standing(member, LAST_RESORT)
+    assert standing_of(back) == LAST_RESORT
+    assert with_standing(back, LAST_RESORT) is back
+    assert with_standing(back, ELIGIBLE) == member
+    assert standing_of(member) == ELIGIBLE
     assert is_observer(observer(1))
-    assert not is_observer(Candidate(1, ((OBSERVER, 0.0),)))
+    assert not is_observer(back)
 
 
-def test_an_election_without_priority_has_no_leadership_layer() -> None:
-    with pytest.raises(ProtocolBug, match="priority"):
+def test_an_election_that_ignores_standing_has_no_leadership_layer() -> None:
+    with pytest.raises(ProtocolBug, match="standing"):
         LeadershipLayer(Bully(BullyConfig(), HighestId()), LeadershipConfig())
 
 
