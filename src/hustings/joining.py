@@ -135,7 +135,7 @@ def join(
 
     With `preempt` a better member displaces a live leader, if the protocol's paper does so; with
     `preempt_after`, when it has been up so long. A leader that did not run for longer than
-    `stall_bound` (5 delta, at least 250 ms) steps down first, and asks who leads. With
+    `stall_bound` (650 ms with le-s) does not lead until it knows that no other member does. With
     measure='loss' or 'delay' members measure how well they hear each other, and `choice` ranks by
     the result (lowest:loss).
 
@@ -429,7 +429,7 @@ async def _open(wanted: Wanted, opened: _Opened) -> Member:
         address=str(Address(*own)),
         me=wanted.me,
         guarantee=_guarantee(wanted),
-        bound=wanted.config.pause,
+        bound=wanted.config.leadership.longest_stall,
         steady=wanted.config.steady,
         close=opened.close,
         guard="" if wanted.guard is None else wanted.guard.kind,

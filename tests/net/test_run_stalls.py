@@ -11,7 +11,7 @@ import pytest
 
 from tests.net.running import WAITING, Runs, command_of, group_of_runs, until
 
-PAUSE_S = 0.8  # longer than the default bound, shorter than what the command's keeper waits
+PAUSE_S = 0.8
 
 
 @pytest.fixture
@@ -31,14 +31,16 @@ def paused(runs: Runs, *options: str) -> tuple[str, list[int]]:
     return first.name, before
 
 
-def test_a_short_pause_restarts_the_command(runs: Runs) -> None:
-    name, before = paused(runs)
+def test_a_pause_longer_than_the_bound_restarts_the_command(runs: Runs) -> None:
+    """Its supervisor ends it, because the leader may have been replaced."""
+    name, before = paused(runs, "--stall-bound", "250ms")
     (first,) = runs.all
-    until(lambda: "no longer" in first.said, "it steps down")
-    until(lambda: first.leads and not set(before) & set(command_of(name)), "a new command")
+    until(lambda: "had been stopped or starved" in first.said, "the command is ended")
+    until(lambda: set(command_of(name)) - set(before), "a new command")
+    assert not set(before) & set(command_of(name))
 
 
-def test_with_a_longer_stall_bound_it_does_not(runs: Runs) -> None:
+def test_a_shorter_one_does_not(runs: Runs) -> None:
     _, before = paused(runs, "--stall-bound", "30s")
     (first,) = runs.all
     first.signal(signal.SIGTERM)  # the next thing that it hears of when it goes on

@@ -90,23 +90,26 @@ def test_after_a_short_stall_the_owner_hears_again_what_it_knew() -> None:
 
 
 @pytest.mark.parametrize(
-    "before, within, told",
+    "before, within, woken, told",
     [
-        (Elected(2, 6), None, [Elected(2, 6)]),
-        (Elected(1, 6), None, []),
-        (Elected(2, 6), Elected(1, 7), []),
-        (Elected(1, 6), Elected(3, 7), [Elected(3, 7)]),
-        (Elected(1, 6), NoLeader("none"), [NoLeader("none")]),
-        (None, None, []),
+        (Elected(2, 6), None, None, [Elected(2, 6)]),
+        (Elected(1, 6), None, None, [Elected(1, 6)]),
+        (Elected(1, 6), None, NoLeader("paused"), [NoLeader("paused")]),
+        (Elected(2, 6), Elected(1, 7), None, [Elected(1, 7)]),
+        (Elected(2, 6), Elected(1, 7), NoLeader("paused"), [NoLeader("paused")]),
+        (Elected(1, 6), Elected(3, 7), None, [Elected(3, 7)]),
+        (Elected(1, 6), NoLeader("none"), None, [NoLeader("none")]),
+        (None, None, None, []),
     ],
 )
 def test_after_a_long_stall_what_was_held_back_is_old(
-    before: Outcome | None, within: Outcome | None, told: list[Outcome]
+    before: Outcome | None, within: Outcome | None, woken: Outcome | None, told: list[Outcome]
 ) -> None:
-    """And nobody holds itself for the leader any more."""
+    """Whether this member still leads is for its election to say, which hears of the stall."""
 
     async def story(stage: Stage) -> None:
         stage.runner.run(partial(say, outcome=before))
+        stage.election.react = partial(say, outcome=woken)
         stage.disk.full = True
 
         def act(ctx: Context) -> None:

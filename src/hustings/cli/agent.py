@@ -52,7 +52,8 @@ FROM_EXTRA = ("prometheus_client", "starlette", "uvicorn")
 @click.option(
     "--stall-bound",
     metavar="DURATION",
-    help="A leader that stood still for longer steps down. [default: 5 delta, at least 250ms]",
+    help="A leader that stood still for longer leads again when no other member has taken its "
+    "place. [default: 650ms with le-s, see the guide]",
 )
 @click.option(
     "--measure", metavar="WHAT", help="What members measure and are ranked by: loss, delay."

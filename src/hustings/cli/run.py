@@ -127,8 +127,8 @@ RESTARTS = ("never", "on-failure", "always")
 @click.option(
     "--stall-bound",
     metavar="TIME",
-    help="A leader that stood still for longer than this steps down, and its command ends. "
-    "[default: 5 delta, at least 250ms]",
+    help="If a leader stands still for longer than this, its command ends. It leads again when no "
+    "other member has taken its place. [default: 650ms with le-s, see the guide]",
 )
 @click.option(
     "--measure",

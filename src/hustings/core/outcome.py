@@ -23,6 +23,7 @@ class Elected(
     risk: float | None = None
 
 
+PAUSED = "paused"  # the reason while a leader that stood still asks whether it still leads
 ELECTING = "electing"  # the reason while a run is under way; a run that ends with it has hung
 
 

@@ -40,7 +40,7 @@ from hustings.core.election import Election, upon
 from hustings.core.errors import BadInput, ProtocolBug
 from hustings.core.guard import Freed, Granted, Held, Observed, Verdict
 from hustings.core.messages import LayerMessage, Message, Role, Token
-from hustings.core.outcome import ELECTING, Elected, NoLeader, Outcome
+from hustings.core.outcome import ELECTING, PAUSED, Elected, NoLeader, Outcome
 from hustings.layers.layer import Layer
 
 # Settings
@@ -215,6 +215,9 @@ class LeaseLayer(Layer):
         self.constancy = lease.asked  # how long it leads on after the next such token
         self.pause = lease.patience  # before the next question, while it is refused
         self.told: Outcome | None = None
+        # Called when others have elected another member and the lease lasts; whether this member
+        # leads on.
+        self.reclaim: Callable[[Context], bool] | None = None
         self.early = lease.first_wait > 0  # it has just started, and has not asked yet
         self.barred: str | None = None  # why this member must not lead, if it must not
 
@@ -335,19 +338,21 @@ class LeaseLayer(Layer):
         within = NominatingContext(ctx)
         act(within, *about)
         if within.said is not None:
-            self._heed(ctx, within.said)
+            self._heed(ctx, within.said, within)
 
-    def _heed(self, ctx: Context, said: Outcome) -> None:
+    def _heed(self, ctx: Context, said: Outcome, within: NominatingContext) -> None:
         """The inner election's declaration decides which member asks the guard, not which leads."""
         if isinstance(said, Elected):
             if said.leader == ctx.me.id:
                 self._nominate(ctx)
-            else:
+            elif self.until is None or self.reclaim is None or not self.reclaim(within):
                 self._withdraw(ctx, None if said.leader == self.leader else NoLeader(AWAITING))
         elif said == NoLeader(ELECTING):
             # A leader goes on until the election has a new result: it may be elected again.
             if self.until is None:
                 self._hold_nobody(ctx, said)
+        elif said == NoLeader(PAUSED) and self.until is not None:
+            pass  # the lease decides whether a member that stood still leads
         else:
             self._withdraw(ctx, said)
 

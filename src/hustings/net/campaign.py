@@ -39,9 +39,10 @@ class Term:
     def remaining(self) -> float:
         """Seconds for which this member leads without a renewal; infinite without a guard.
 
-        The clock is read now: right after a pause this may be 0 before any code was told.
+        The clock is read now: right after a pause this may be 0 before any code was told. It is 0
+        as long as a member that stood still asks whether another one leads.
         """
-        return 0.0 if self.lost.is_set() else self._of.remaining
+        return 0.0 if self.lost.is_set() or not self._of.state.leading else self._of.remaining
 
     def check(self) -> None:
         """Raise `LeadershipLost` unless this member leads now, by the clock at this moment."""

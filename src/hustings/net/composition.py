@@ -13,6 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from math import inf
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -119,7 +120,7 @@ class Configured:
     @property
     def pause(self) -> float:
         """Seconds: a member that did not run for longer first distrusts itself."""
-        return self.leadership.longest_stall
+        return self.leadership.unnoticed_stall
 
     @property
     def warnings(self) -> list[str]:
@@ -175,6 +176,8 @@ def configure(design: Design) -> Configured:
             "leaderless_timeout": 10 * delivery,
             "call_spread": delivery,
         }
+    if design.kind.assumptions.announces:
+        leadership["stall_bound"] = _stall_bound(election, delta)
     leadership.update(in_seconds(design.leadership_settings))
     wait = _preemption(design)
     if wait is not None:
@@ -193,6 +196,19 @@ def configure(design: Design) -> Configured:
     return Configured(
         election, detector, stack, LeadershipConfig.parse(leadership), steady, lease, measure
     )
+
+
+def _stall_bound(election: Config, delta: float) -> float:
+    """For how long a leader may stand still and lead while it asks.
+
+    The others last heard it up to T_A before it stood still. If the bound is shorter than what is
+    left of T_L, no other member has missed the leader yet, as far as nothing was lost.
+    """
+    usual = LeadershipConfig(delta=delta).usual_stall
+    listen: float = getattr(election, "listen", 0.0)
+    period: float = getattr(election, "T_A", 0.0)
+    left = listen - period - delta
+    return left if usual < left < inf else usual
 
 
 def _measure(design: Design, delta: float) -> MeasureConfig | None:
@@ -366,6 +382,7 @@ def _with_lease(
     from hustings.layers.lease import LeaseLayer  # noqa: PLC0415 (memory: few have guards)
 
     layer = LeaseLayer(leadership, lease)
+    layer.reclaim = leadership.reclaim
     return layer, layer
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import msgspec
 
-from hustings.core.outcome import ELECTING
-from hustings.layers.leadership.layer import PAUSED, RESIGNED
+from hustings.core.outcome import ELECTING, PAUSED
+from hustings.layers.leadership.layer import RESIGNED
 from hustings.net.runner import UNWRITABLE
 
 STALLED = "stalled"
@@ -53,7 +53,7 @@ def stalled(seconds: float, bound: float) -> LossReason:
     >>> print(stalled(0.41, 0.25))
     this process stood still for 0.41 s; its bound is 0.25 s
     """
-    words = f"{_stood(seconds)}; its bound is {_round(bound)}"
+    words = f"{_stood(seconds)}; its bound is {in_seconds(bound)}"
     return LossReason(kind=STALLED, words=words, seconds=seconds, bound=bound)
 
 
@@ -73,7 +73,7 @@ def lease_ended(guard: str, silence: float, stall: float) -> LossReason:
     elif silence:
         voters = guard == "quorum"
         who = "no majority of the voters answered" if voters else f"{guard} did not answer"
-        why, seconds = f"{who} for {_round(silence)}", silence
+        why, seconds = f"{who} for {in_seconds(silence)}", silence
     else:
         why = f"{guard} did not renew it in time"
     return LossReason(kind=LEASE_ENDED, words=f"the lease ended: {why}", seconds=seconds)
@@ -125,8 +125,9 @@ _WORDS = {
 
 
 def _stood(seconds: float) -> str:
-    return f"this process stood still for {_round(seconds)}"
+    return f"this process stood still for {in_seconds(seconds)}"
 
 
-def _round(seconds: float) -> str:
+def in_seconds(seconds: float) -> str:
+    """A measured time in words."""
     return f"{seconds:.3g} s" if seconds < 1000.0 else f"{seconds:.0f} s"

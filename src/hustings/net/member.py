@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from hustings.core.choice import Candidate, MemberId, candidate
 from hustings.core.errors import BadInput, UnknownName
 from hustings.core.names import LONGEST_NAME, PROJECT, is_attribute_name
-from hustings.core.outcome import Elected, GaveUp, Guarantee, NoLeader, Outcome
+from hustings.core.outcome import PAUSED, Elected, GaveUp, Guarantee, NoLeader, Outcome
 from hustings.layers.gossip.messages import MAX_ATTRIBUTES
-from hustings.layers.leadership.layer import PAUSED
 from hustings.layers.leadership.standing import is_observer, with_attribute
 from hustings.net import loss_reason, telemetry
 from hustings.net.campaign import Campaign, Term
@@ -47,6 +46,7 @@ T = TypeVar("T")
 
 STAYED = "this member stayed in the process that was forked: join again"
 ELECTED, LOST = "leader-elected", "leader-lost"  # events of the log
+ASKS, LED_ON = "leader-paused", "leader-resumed"
 
 LARGEST = sys.float_info.max
 MOST_ATTRIBUTES = MAX_ATTRIBUTES - 4  # the others are kept for the project's own
@@ -109,6 +109,9 @@ class Member:
         self._yielding = 0  # transfers under way
         self._over: LossReason | None = None  # why leadership ends, if its owner wants that
         self._leads_since = 0.0
+        self._paused: Leadership | None = None  # what it had when it stood still, while it asks
+        self._paused_for = 0.0  # seconds
+        self._asking: asyncio.TimerHandle | None = None  # until a pause is taken for a loss
         self._loop = asyncio.get_running_loop()
         self.clock = self._loop.time  # callable from any thread
         tell_of_forks(self)
@@ -527,6 +530,9 @@ class Member:
     def _publish(self) -> None:
         """Compute the state anew; if it has changed, wake all tasks that wait for it."""
         before, self.state = self.state, self._state()
+        if self._outcome == NoLeader(PAUSED) and self._pauses(before):
+            return
+        before = self._resumed(before)
         if self.state.leading and not (before.leading and before.term == self.state.term):
             self._leads_since = asyncio.get_running_loop().time()
         alone = self._node is not None and self._node.stack.seats == 1
@@ -541,6 +547,41 @@ class Member:
             self._tell(before, reason)
         if before != self.state or self._closed:
             self._wake()
+
+    def _pauses(self, before: Leadership) -> bool:
+        """Keep campaigns while this member, which led and stood still, asks who leads."""
+        if self._paused is None:
+            if not before.leading or self._node is None:
+                return False
+            self._paused, self._paused_for = before, self._node.recent_stall
+            limit = self._node.leadership.settings.leaderless_limit
+            self._asking = self._loop.call_later(limit, self._asked_in_vain)
+            reason = loss_reason.stalled(self._paused_for, self.bound)
+            said = f"asks whether another member leads (term {before.term}): {reason}"
+            self.log.say(WARNING, ASKS, said, term=before.term, reason=reason.kind)
+            self._metrics.changed(before, self.state)
+            self._wake()
+        return self._asking is not None
+
+    def _asked_in_vain(self) -> None:
+        self._asking = None
+        self._publish()
+
+    def _resumed(self, before: Leadership) -> Leadership:
+        """End a pause, if there was one: what this member had before decides what has changed."""
+        paused, self._paused = self._paused, None
+        if self._asking is not None:
+            self._asking.cancel()
+            self._asking = None
+        if paused is None:
+            return before
+        if self.state.leading and self.state.term == paused.term:
+            seconds = loss_reason.in_seconds(self._paused_for)
+            said = f"leads on in term {paused.term} after {seconds}: no member took its place"
+            self.log.say(INFO, LED_ON, said, term=paused.term)
+            self._metrics.changed(before, self.state)
+            self._wake()
+        return paused
 
     def loss_reason(self, number: int | None = None) -> LossReason:
         """Why this member leads no longer, or not in the term of before, `number`."""
@@ -564,7 +605,7 @@ class Member:
             return loss_reason.other_leader(state.leader.name, state.term, stall)
         reason = outcome.reason if isinstance(outcome, NoLeader | GaveUp) else ""
         if reason == PAUSED:
-            return loss_reason.stalled(stall, self.bound)
+            return loss_reason.stalled(stall or self._paused_for, self.bound)
         if node is not None and node.lease_layer is not None and reason == node.lease_layer.lapsed:
             return loss_reason.lease_ended(self._guard, self._guard_silence(), stall)
         return loss_reason.no_leader(reason)

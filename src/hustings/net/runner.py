@@ -312,10 +312,15 @@ class Runner:
         if gap > self._pause:
             self._owner.overslept()
             last = ctx.declared[-1] if ctx.declared else self._said
-            if last is not None and not (isinstance(last, Elected) and last.leader == self.me.id):
-                self._said = last
+            leads = isinstance(last, Elected) and last.leader == self.me.id
+            if last is not None and not leads:
                 self._owner.told(last)
-            self._one(lambda ctx: self.election.woke(ctx, gap))
+            self._said = None if leads else last
+            able = self._one(lambda ctx: self.election.woke(ctx, gap))
+            if leads and self._said is None:  # the election lets it lead on
+                self._said = last
+                if able and last is not None and self.stalled is None:
+                    self._owner.told(last)
             return
         if self._said is not None and not ctx.declared:
             self._owner.told(self._said)

@@ -30,7 +30,7 @@ class Composition:
     """How a member is built, and what it relies on."""
 
     make: Callable[[], Election]  # one member's, a `Resident`
-    stall_bound: float  # it steps down if it did not run for longer
+    stall_bound: float  # it is told if it did not run for longer
     displaces: bool = False  # a better member that appears takes over from a live leader
 
 

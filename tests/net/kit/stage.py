@@ -47,6 +47,7 @@ class Script:
 
     def woke(self, ctx: Context, gap: float) -> None:
         self.log.append(("woke", round(gap, 6)))
+        self.react(ctx)
 
 
 class RunnerListener:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 import uuid
@@ -153,3 +154,28 @@ def test_one_wait_for_two_flags() -> None:
     assert wait_for_any((first, second), 0.0)
     first.set()
     assert wait_for_any((first, second))
+
+
+def test_a_blocked_event_loop_does_not_hold_the_member_up(pair: list[blocking.Member]) -> None:
+    """As the guide has it: the program's loop stands still, the member's own goes on."""
+    leader, begun = pair[0], threading.Event()
+    terms: list[blocking.Term] = []
+
+    def job(term: blocking.Term) -> None:
+        terms.append(term)
+        begun.set()
+        term.lost.wait()
+
+    async def program() -> None:
+        running = asyncio.create_task(asyncio.to_thread(leader.run, job))
+        await asyncio.to_thread(begun.wait, PATIENCE_S)
+        sent = leader.metrics().frames_sent
+        until(lambda: leader.metrics().frames_sent > sent + 5, "the loop's thread waits here")
+        terms[0].check()
+        await asyncio.to_thread(leader.close)
+        (ended,) = await asyncio.gather(running, return_exceptions=True)
+        assert isinstance(ended, NotLeader)
+
+    asyncio.run(program())
+    assert len(terms) == 1
+    assert terms[0].lost.is_set()

@@ -70,8 +70,9 @@ class LeadershipConfig(Config, frozen=True, kw_only=True):
             float,
             Meta(
                 ge=0.1,
-                description="a leader that did not run for longer steps down first; default "
-                "5 delta, at least 0.25",
+                description="a leader that did not run for longer leads again only when it knows "
+                "that no other member does; default T_L - T_A - delta, without T_L 5 delta, at "
+                "least 0.25",
             ),
         ]
         | None
@@ -120,8 +121,18 @@ class LeadershipConfig(Config, frozen=True, kw_only=True):
 
     @property
     def longest_stall(self) -> float:
-        """For how long a leader may not run, and still leads on without asking."""
-        return max(LEAST_STALL, 5 * self.delta) if self.stall_bound is None else self.stall_bound
+        """For how long a leader may not run, and still leads while it asks."""
+        return self.usual_stall if self.stall_bound is None else self.stall_bound
+
+    @property
+    def usual_stall(self) -> float:
+        """For how long any member may not run."""
+        return max(LEAST_STALL, 5 * self.delta)
+
+    @property
+    def unnoticed_stall(self) -> float:
+        """For how long a member may not run without any consequence."""
+        return min(self.longest_stall, self.usual_stall)
 
     @property
     def sticky(self) -> bool:

@@ -90,6 +90,12 @@ class Inquiry:
     def conclude(self, ctx: Context) -> None:
         """No member knows a leader that could be followed: elect one."""
         layer = self.layer
+        if layer.resuming is not None:
+            if self.rumour is not None and self._count < _INQUIRIES:
+                self.begin(ctx)
+            else:
+                layer.resume(ctx)
+            return
         self.running = layer.recovering = False
         layer.begin(ctx)
         if layer.held is not None or layer.resignation.resigned:

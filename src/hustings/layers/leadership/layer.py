@@ -19,7 +19,9 @@ known term. Each part does one thing:
     doubts             where views are partial, one member calls for all
     observed           what an observer was told of the leader
 
-Pause      A leader that did not run for too long stops leading, and asks.
+Pause      A leader that did not run for a while asks whether another member leads, and sends
+           nothing else until it knows. If it did not run for too long, it does not lead meanwhile.
+           If no other member has taken its place, it leads on in the same term.
 Office     A member that announces itself leads once it has heard no better one for `claim_delay`.
 Invariant  The terms that a member follows because of this layer only grow.
 Cost       Two small messages in each `reconcile_interval`, one for each observer; a multicast with
@@ -42,7 +44,7 @@ from hustings.core.election import Election, upon
 from hustings.core.errors import ProtocolBug
 from hustings.core.guard import Verdict
 from hustings.core.messages import Message, Role
-from hustings.core.outcome import ELECTING, Elected, NoLeader, Outcome
+from hustings.core.outcome import ELECTING, PAUSED, Elected, NoLeader, Outcome
 from hustings.core.view import View
 from hustings.layers.detector.layer import DetectorLayer
 from hustings.layers.layer import Layer, find, innermost
@@ -70,9 +72,8 @@ from hustings.layers.leadership.standing import (
 )
 from hustings.layers.leadership.transfer import PREEMPT, REPEAT, Transfer, preempt
 
-__all__ = ["PAUSED", "RESIGNED", "LeadershipConfig", "LeadershipLayer", "with_leadership"]
+__all__ = ["RESIGNED", "LeadershipConfig", "LeadershipLayer", "with_leadership"]
 
-PAUSED = "paused"
 WAITING = "waiting for other members"
 
 JOIN: TimerKey = (TIMER, 0)  # until the membership has had time to answer
@@ -122,11 +123,11 @@ class LeadershipContext(ForwardingContext):
         return 1 if self._quiet else self._below.incarnation
 
     def send(self, to: MemberId, message: Message) -> None:
-        if not self._silent:
+        if not (self._silent or self._layer.resuming):
             self._below.send(to, message)
 
     def multicast(self, message: Message) -> None:
-        if not self._silent:
+        if not (self._silent or self._layer.resuming):
             self._below.multicast(message)
 
     def declare(self, outcome: Outcome) -> None:
@@ -159,6 +160,7 @@ class LeadershipLayer(Layer):
         self.entered = False  # whether the membership has had time to answer
         self.held_back = False  # takes part when its world says so, or another member does
         self.recovering = False  # was away: until it knows the leader, the election hears nothing
+        self.resuming: Elected | None = None  # the leadership from before it was away
         self.gone = False
         self._led = False
         self._had_leader = False  # at the last look
@@ -362,6 +364,8 @@ class LeadershipLayer(Layer):
         if self.pending is not None:
             self.pending = None
             ctx.cancel_timer(OFFICE)
+        if outcome != NoLeader(PAUSED):
+            self.resuming = None
         self.told = outcome
         if isinstance(outcome, Elected):
             stored = ctx.stored.get("term")
@@ -394,14 +398,14 @@ class LeadershipLayer(Layer):
         if leads and held is not None:
             self.reconciliation.announce(ctx, held)
         self._led = leads
-        if held is not None:
+        if held is not None and self.resuming is None:
             if self.held_back:
                 self.held_back, self.entered = False, True
             self.recovering = False
             self.electors.trust(held.leader)
             self._had_leader = True
             self.inquiry.end()
-        elif self._had_leader:
+        elif held is None and self._had_leader:
             self._had_leader = False
             self.inquiry.leaderless_since = ctx.now()
         self.electorate(ctx)  # its own priority may have changed
@@ -482,7 +486,7 @@ class LeadershipLayer(Layer):
     def _tick(self, ctx: Context) -> None:
         if self.observer:
             self.observed.tick(ctx, self.electors.others(ctx.me.id))
-        elif self.entered and not self.resignation.resigned:
+        elif self.entered and not self.resignation.resigned and self.resuming is None:
             self.reconciliation.check(ctx)
             self.resignation.make_room(ctx)
             preempt(ctx, self)
@@ -530,11 +534,50 @@ class LeadershipLayer(Layer):
                 self.observed.forget(ctx, UNHEARD)
             return
         self.inner.woke(self.within(ctx), gap)
-        if self.leads(ctx.me.id) and self.inner.seats == 1:
-            self.step_down(ctx, PAUSED)
-            self.settle(ctx)
+        # If it stood still again before it knew, it asks again: the silence until now says nothing.
+        before = self.resuming or self.held
+        if before is not None and before.leader == ctx.me.id and self.inner.seats == 1:
             self.entered = self.recovering = True
+            self.resuming = before
+            if gap > self.settings.longest_stall and self.told != NoLeader(PAUSED):
+                if not self.announces:
+                    self.inner.leader = None
+                self._tell(ctx, NoLeader(PAUSED))
+            self.settle(ctx)
+            self.inquiry.end()
             self.inquiry.begin(ctx)
+            self.settle(ctx)
+
+    def resume(self, ctx: Context) -> None:
+        """Lead on in the same term: no other member has taken this one's place."""
+        before, self.resuming = self.resuming, None
+        if before is not None:
+            self.recovering = False
+            self.inquiry.end()
+            ctx.cancel_timer(ANSWERS)
+            if not self.announces:
+                within = LeadershipContext(ctx, self, muted=True)
+                self.inner.assume_leader(within, before.leader, before.term)
+            if self.told != before:
+                self._tell(ctx, before)
+
+    def reclaim(self, ctx: Context) -> bool:
+        """This member's lease lasts, and others have elected another member: lead on.
+
+        False if this member gave its leadership up, or if the election lets a better one displace
+        it.
+        """
+        held, me = self.held, ctx.me.id
+        if self.gone or self.preempts or self.inner.seats > 1:
+            return False
+        if self.incumbency.standing < ELIGIBLE:
+            return False
+        if held is not None and held.term == self.transfer.given:
+            return False
+        self.look(ctx)
+        self.reconciliation.lead_above(ctx, self.highest)
+        self.settle(ctx)
+        return self.leads(me)
 
     def leave(self, ctx: Context) -> None:
         self.look(ctx)
@@ -543,6 +586,7 @@ class LeadershipLayer(Layer):
             successor = self.best_other(ctx)
             if successor is not None and self.inner.seats == 1:
                 self.transfer.hand_over(ctx, successor, to_all=True)
+            self.resuming = None  # what it says from now on is a farewell
             self.inner.leave(self.within(ctx))
         for timer in TIMERS:
             ctx.cancel_timer(timer)

@@ -72,10 +72,13 @@ class Reconciliation:
 
     def insist(self, ctx: Context, above: int) -> None:
         """Lead on, in a term above `above`; not too often."""
-        layer, now = self.layer, ctx.now()
-        if now < self._insist_from:
-            return
-        self._insist_from = now + 2 * layer.settings.delta
+        if ctx.now() >= self._insist_from:
+            self.lead_above(ctx, above)
+
+    def lead_above(self, ctx: Context, above: int) -> None:
+        """Lead in a term above `above`, and tell all."""
+        layer = self.layer
+        self._insist_from = ctx.now() + 2 * layer.settings.delta
         term = max(layer.next_term(), min(above + 1, MAX_TERM))
         ctx.multicast(HandOverMsg(ctx.me.id, term, layer.incumbency.priority))
         self.announced = Elected(ctx.me.id, term)
@@ -104,7 +107,9 @@ class Reconciliation:
         if leader != ctx.me.id:
             layer.electors.tell(leader, info.priority)
         held = layer.held
-        if held is None:
+        if layer.resuming is not None:
+            self._compare_before_resuming(ctx, sender, layer.resuming, info)
+        elif held is None:
             self._learn(ctx, sender, info)
         elif layer.announces and leader != held.leader:
             return  # announcements settle everything except the term
@@ -115,6 +120,20 @@ class Reconciliation:
             ctx.send(sender, layer.leader_info(held))
         elif leader != held.leader:
             self._contend(ctx, leader, held)
+
+    def _compare_before_resuming(
+        self, ctx: Context, sender: MemberId, before: Elected, info: LeaderInfoMsg
+    ) -> None:
+        """This member led and was away. Whether the others followed it meanwhile."""
+        leader = info.leaders[0]
+        if info.term < before.term:
+            return  # the sender does not know of its leadership yet
+        if leader == ctx.me.id and info.term == before.term:
+            self.layer.resume(ctx)
+        elif leader != ctx.me.id and not self.layer.knows(leader):
+            self.layer.inquiry.rumour = leader
+        elif not self._stands_by(ctx, before, info):
+            self._catch_up(ctx, sender, info)
 
     def _learn(self, ctx: Context, sender: MemberId, info: LeaderInfoMsg) -> None:
         """Without a leader, decide whether to follow the reported one."""

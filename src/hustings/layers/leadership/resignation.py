@@ -37,6 +37,8 @@ class Resignation:
             else:
                 layer.step_down(ctx, RESIGNED)
                 self.resigned = True
+        elif layer.resuming is not None:
+            layer.step_down(ctx, RESIGNED)  # it asked whether it still leads, and must not any more
         layer.incumbency.end()
 
     def stand(self, ctx: Context) -> None:

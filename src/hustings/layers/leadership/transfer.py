@@ -32,12 +32,13 @@ PREEMPT: TimerKey = (TIMER, 4)
 class Transfer:
     """The transfers that one member has announced and heard of."""
 
-    __slots__ = ("_former", "_successor", "_to_all", "accepted", "handed", "layer")
+    __slots__ = ("_former", "_successor", "_to_all", "accepted", "given", "handed", "layer")
 
     def __init__(self, layer: LeadershipLayer) -> None:
         self.layer = layer
         self.accepted: MemberId | None = None  # the successor, once it has said that it leads
         self.handed = 0  # the last term that another leader handed to this member
+        self.given = 0  # the last term that this member handed to another one
         # The successor, its message, and how often the message is still to be repeated.
         self._successor: tuple[MemberId, HandOverMsg, int] | None = None
         # the message that this member still has to send to all
@@ -58,7 +59,7 @@ class Transfer:
             return False
         message = HandOverMsg(to, layer.next_term(), layer.incumbency.above_all())
         layer.incumbency.end()
-        self.accepted = None
+        self.accepted, self.given = None, message.term
         ctx.send(to, message)
         repeats = layer.settings.transfer_retries
         if layer.inner.seats == 1:

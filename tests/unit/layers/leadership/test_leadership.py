@@ -9,12 +9,11 @@ import pytest
 from hustings.core.choice import Candidate
 from hustings.core.election import Election
 from hustings.core.errors import BadInput
-from hustings.core.outcome import ELECTING, Elected, NoLeader
+from hustings.core.outcome import ELECTING, PAUSED, Elected, NoLeader
 from hustings.layers.leadership.incumbency import SECURE
 from hustings.layers.leadership.inquiry import ANSWERS
 from hustings.layers.leadership.layer import (
     JOIN,
-    PAUSED,
     RESIGNED,
     TICK,
     LeadershipConfig,
@@ -31,6 +30,7 @@ from hustings.layers.leadership.standing import (
 )
 from hustings.layers.leadership.transfer import PREEMPT, REPEAT
 from hustings.protocols.announce.le_s import LeS
+from hustings.protocols.announce.messages import AnnounceMsg, ByeMsg
 from hustings.protocols.bully import CoordinatorMsg, ElectionMsg
 from hustings.testing.effects import Multicast, Send
 from tests.unit.layers.leadership.members import (
@@ -457,31 +457,118 @@ def test_a_leader_that_leaves_hands_over_first() -> None:
     assert not sent(follower.leave(), HandOverMsg)
 
 
-def test_a_leader_that_was_away_asks_before_it_believes_in_itself() -> None:
-    """How long is too long is the world's to say: it tells of no shorter absence."""
+SHORT, LONG = 4.0, 30.0  # a leader whose stall was longer than 5 delta does not lead while it asks
+
+
+@pytest.mark.parametrize("gap, said", [(SHORT, []), (LONG, [NoLeader(PAUSED)])])
+def test_a_leader_that_was_away_asks_who_leads(gap: float, said: list[NoLeader]) -> None:
+    """How long is too long to ask is the world's to say: it tells of no shorter absence."""
     leader = in_office(3, FOUR, term=4)
-    effects = leader.ask(lambda leadership, ctx: leadership.woke(ctx, 0.5))
-    assert told(effects) == [NoLeader(PAUSED)]
+    effects = leader.ask(lambda leadership, ctx: leadership.woke(ctx, gap))
+    assert told(effects) == said
     assert len(sent(effects, LeaderQueryMsg)) == 3
+    assert told(leader.deliver(1, LeaderInfoMsg((2,), 5, 1.0))) == [Elected(2, 5)]
+    assert told(leader.fire(ANSWERS)) == []
+
+
+@pytest.mark.parametrize("gap", [SHORT, LONG])
+@pytest.mark.parametrize("elect", [bully, le_s])
+def test_a_leader_that_nobody_missed_leads_on_in_its_term(
+    elect: Callable[[], Election], gap: float
+) -> None:
+    for answer in (LeaderInfoMsg((3,), 4, 0.0), None):
+        leader = LeadingMember(3, FOUR, elect=elect)
+        leader.start()
+        leader.assume_leader(3, 4)
+        leader.ask(lambda leadership, ctx: leadership.woke(ctx, gap))
+        effects = leader.fire(ANSWERS) if answer is None else leader.deliver(1, answer)
+        assert told(effects) == ([Elected(3, 4)] if gap == LONG else [])
+        assert not sent(effects, HandOverMsg)
+        assert leader.leadership.resuming is None
+        assert leader.election.leader == 3
+        assert leader.election.term == 4
+
+
+def test_an_older_report_is_no_answer() -> None:
+    leader = in_office(3, FOUR, term=4)
+    leader.ask(lambda leadership, ctx: leadership.woke(ctx, LONG))
+    assert told(leader.deliver(1, LeaderInfoMsg((3,), 3, 0.0))) == []
+    assert told(leader.deliver(1, LeaderInfoMsg((2,), 3, 0.0))) == []
+    assert told(leader.deliver(2, LeaderInfoMsg((3,), 4, 0.0))) == [Elected(3, 4)]
+
+
+def test_a_leader_that_others_name_and_that_is_not_in_view_is_asked_for_again() -> None:
+    leader = in_office(3, FOUR, term=4)
+    leader.ask(lambda leadership, ctx: leadership.woke(ctx, LONG))
+    leader.deliver(1, LeaderInfoMsg((9,), 5, 1.0))
+    effects = leader.fire(ANSWERS)
+    assert told(effects) == []
+    assert len(sent(effects, LeaderQueryMsg)) == 3
+
+
+def test_a_leader_alone_leads_on_at_once() -> None:
+    leader = in_office(3, people([]), term=4)
+    effects = leader.ask(lambda leadership, ctx: leadership.woke(ctx, LONG))
+    assert told(effects) == [NoLeader(PAUSED), Elected(3, 4)]
+
+
+@pytest.mark.parametrize("elect", [bully, le_s])
+@pytest.mark.parametrize("first, second", [(LONG, SHORT), (LONG, LONG), (SHORT, LONG)])
+def test_a_leader_that_was_away_twice_asks_twice(
+    elect: Callable[[], Election], first: float, second: float
+) -> None:
+    leader = LeadingMember(3, FOUR, elect=elect)
+    leader.start()
+    leader.assume_leader(3, 4)
+    effects = leader.ask(lambda leadership, ctx: leadership.woke(ctx, first))
+    effects += leader.ask(lambda leadership, ctx: leadership.woke(ctx, second))
+    assert told(effects) == [NoLeader(PAUSED)]
+    assert len(sent(effects, LeaderQueryMsg)) == 6
     assert told(leader.deliver(1, LeaderInfoMsg((2,), 5, 1.0))) == [Elected(2, 5)]
 
 
-def test_a_leader_that_nobody_missed_leads_on_in_a_new_term() -> None:
-    leader = in_office(3, FOUR, term=4)
-    leader.ask(lambda leadership, ctx: leadership.woke(ctx, 30.0))
-    effects = leader.deliver(1, LeaderInfoMsg((3,), 4, 0.0))
-    assert told(effects) == [Elected(3, 5)]
-    assert sent(effects, HandOverMsg) == [(None, HandOverMsg(3, 5, 0.0))]
+@pytest.mark.parametrize("elect", [bully, le_s])
+def test_a_leader_that_resigns_while_it_asks_leads_no_more(elect: Callable[[], Election]) -> None:
+    leader = LeadingMember(3, FOUR, elect=elect)
+    leader.start()
+    leader.assume_leader(3, 4)
+    leader.ask(lambda leadership, ctx: leadership.woke(ctx, LONG))
+    effects = leader.ask(lambda leadership, ctx: leadership.stand_back(ctx))
+    assert told(effects) == [NoLeader(RESIGNED)]
+    for answer in (LeaderInfoMsg((3,), 4, 0.0), LeaderInfoMsg((2,), 5, 1.0)):
+        assert Elected(3, 4) not in told(leader.deliver(1, answer))
+    assert leader.leadership.held == Elected(2, 5)
 
 
-def test_who_announces_and_was_away_follows_whom_it_hears() -> None:
+def test_a_leader_that_leaves_while_it_asks_says_farewell() -> None:
+    def with_byes() -> LeS:
+        return LeS(LeS.Settings.parse({"T_A": 2.0, "T_L": 9.0, "bye": 1}), ORDER)
+
+    leader = LeadingMember(3, FOUR, elect=with_byes)
+    leader.start()
+    leader.assume_leader(3, 4)
+    leader.ask(lambda leadership, ctx: leadership.woke(ctx, LONG))
+    assert len(sent(leader.ask(lambda leadership, ctx: leadership.leave(ctx)), ByeMsg)) == 1
+
+
+def test_who_announces_and_was_away_is_silent_until_it_knows() -> None:
     leader = LeadingMember(3, FOUR, elect=le_s)
     leader.start()
     leader.assume_leader(3, 4)
-    effects = leader.ask(lambda leadership, ctx: leadership.woke(ctx, 30.0))
-    assert told(effects)[0] == NoLeader(PAUSED)
-    assert "T_A" not in leader.timers
+    leader.ask(lambda leadership, ctx: leadership.woke(ctx, SHORT))
+    assert sent(leader.fire("T_A"), AnnounceMsg) == []
+    leader.deliver(1, LeaderInfoMsg((3,), 4, 0.0))
+    assert len(sent(leader.fire("T_A"), AnnounceMsg)) == 1
+
+
+@pytest.mark.parametrize("gap", [SHORT, LONG])
+def test_who_announces_and_was_away_follows_whom_it_hears(gap: float) -> None:
+    leader = LeadingMember(3, FOUR, elect=le_s)
+    leader.start()
+    leader.assume_leader(3, 4)
+    leader.ask(lambda leadership, ctx: leadership.woke(ctx, gap))
     assert told(leader.deliver(1, LeaderInfoMsg((2,), 5, 1.0)))[-1] == Elected(2, 5)
+    assert "T_A" not in leader.timers
     assert "T_L" in leader.timers
 
 
