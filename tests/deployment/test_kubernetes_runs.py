@@ -62,7 +62,14 @@ class Copies:
             )
 
     def leading(self) -> list[str]:
-        return [name for name in self.running if command_of(name)]
+        return [name for name in self.running if any(map(self._is_ours, command_of(name)))]
+
+    def _is_ours(self, process: int) -> bool:
+        """Whether a process is of these copies; others' copies may have the same names."""
+        try:
+            return Path(f"/proc/{process}/cwd").resolve(strict=True) == self.folder.resolve()
+        except OSError:
+            return False
 
     def said(self) -> str:
         return "\n".join(
@@ -73,7 +80,7 @@ class Copies:
         for name, process in self.running.items():
             process.kill()
             process.wait()
-            for each in processes_of(name):
+            for each in filter(self._is_ours, processes_of(name)):
                 os.kill(each, signal.SIGKILL)
 
 

@@ -11,6 +11,7 @@ import pytest
 import hustings
 from hustings.core.outcome import Guarantee
 from hustings.guard import HeldBy, Holder, make_guard
+from hustings.joining import Joining
 from hustings.net.member import Member
 from hustings.net.member_state import LeadershipLost
 from tests.guard.engines.base import Engine
@@ -126,19 +127,17 @@ def test_an_observer_needs_no_engine() -> None:
 
 
 def test_two_processes_with_one_name_are_two_holders(engines: Callable[[str], Engine]) -> None:
-    """As where a volume with a member's state was copied."""
+    """As where a volume with a member's state was copied to another machine."""
     url, group = engines("valkey").url("copies"), f"copies-{uuid.uuid4().hex[:8]}"
 
+    def opened() -> Joining:
+        return hustings.join(group, name="a", guard=url, ttl=TTL, protocol="bully", local=False)
+
     async def story() -> None:
-        one = await hustings.join(group, name="a", guard=url, ttl=TTL, protocol="bully").open()
-        other = await hustings.join(group, name="a", guard=url, ttl=TTL, protocol="bully").open()
-        try:
+        async with opened() as one, opened() as other:
             await until(lambda: one.is_leader or other.is_leader, "one of them leads")
             for _ in range(50):
                 assert not (one.is_leader and other.is_leader)
                 await asyncio.sleep(0.02)
-        finally:
-            await one.leave()
-            await other.leave()
 
     run(story())

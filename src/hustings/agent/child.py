@@ -182,7 +182,7 @@ class ChildCommand:
     def _send(self, order: bytes) -> None:
         # A supervisor that does not read is stopped, and what it missed is overdue anyway.
         with suppress(BlockingIOError, ConnectionError):
-            if not self.over.done():
+            if not self._closed:
                 self._control.send(order)
 
     def _say_until(self) -> None:
@@ -199,7 +199,7 @@ class ChildCommand:
 
     def _expect_it_gone(self, within_s: float) -> None:
         """Wake stopped processes; if the command is not gone in time, do the supervisor's work."""
-        if self.over.done():
+        if self._closed:
             return
         self._wake_them()
         due = self._loop.time() + max(within_s, 0.0) + TAKE_OVER_S
@@ -245,18 +245,24 @@ class ChildCommand:
     # --- reports of the supervisor ---------------------------------------------------------------
 
     def _listen(self) -> None:
-        try:
-            heard = self._control.recv(4096)
-        except BlockingIOError:
-            return
-        except ConnectionError:
-            heard = b""
-        *lines, self._heard = (self._heard + heard).split(b"\n")
-        for line in lines:
-            word, _, number = line.decode().partition(" ")
-            self._note(word, int(number or 0))
-        if not heard:
-            self._finish()
+        """Read all that is there, to the end: uvloop does not call again after an error.
+
+        The end of a supervisor that leaves orders unread is such an error.
+        """
+        while True:
+            try:
+                heard = self._control.recv(4096)
+            except BlockingIOError:
+                return
+            except ConnectionError:
+                heard = b""
+            if not heard:
+                self._finish()
+                return
+            *lines, self._heard = (self._heard + heard).split(b"\n")
+            for line in lines:
+                word, _, number = line.decode().partition(" ")
+                self._note(word, int(number or 0))
 
     def _note(self, word: str, number: int) -> None:
         if word == "supervisor":
@@ -303,8 +309,13 @@ class ChildCommand:
         else:
             self._sweep(over, self._loop.time() + supervisor.SETTLE_S)
 
+    @property
+    def _closed(self) -> bool:
+        """Whether supervisor and guardian are gone; this process may still kill the rest."""
+        return self._control.fileno() < 0
+
     def _close(self) -> None:
-        if self._control.fileno() < 0:
+        if self._closed:
             return
         self._loop.remove_reader(self._control)
         self._control.close()

@@ -169,6 +169,7 @@ class Ensemble:
     ) -> T:
         """Talk with a server that answers, within a session. Conversations may begin twice."""
         end = time.monotonic() + self.timeout
+        mistake = ""  # what an earlier round found
         while True:
             refused = False
             for left in range(len(self.addresses), 0, -1):
@@ -184,10 +185,13 @@ class Ensemble:
                     why = str(error) or "the connection was closed"
                 self.next()
             if not refused:
+                if mistake and share < PAUSE:  # this round had no time to find it again
+                    raise NoTls(mistake)
                 raise Unreachable(f"ZooKeeper at {self.shown} cannot be used now: {why}")
             # A starting server breaks off too: it is a mistake only if it lasts.
             if time.monotonic() + PAUSE >= end:
                 raise NoTls(why)
+            mistake = why
             await asyncio.sleep(PAUSE)
 
     @asynccontextmanager

@@ -12,11 +12,12 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from math import inf
 from typing import Any
 
 import pytest
+import uvloop
 
 from hustings.agent import supervisor
 from hustings.agent.child import (
@@ -58,13 +59,14 @@ class PlayedGuardian:
 
 Story = Callable[[ChildCommand, PlayedGuardian], Awaitable[None]]
 Tell = Callable[..., None]
+Run = Callable[[Coroutine[Any, Any, None]], None]
 
 
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> Tell:
     """Play a story with a held command."""
 
-    async def playing(story: Story, **given: Any) -> None:
+    async def playing(story: Story, given: dict[str, Any]) -> None:
         made: list[PlayedGuardian] = []
 
         def start(*words: Any, **options: Any) -> PlayedGuardian:
@@ -81,7 +83,10 @@ def told(monkeypatch: pytest.MonkeyPatch) -> Tell:
             held.abandon()
             made[0].line.close()
 
-    return lambda story, **given: asyncio.run(playing(story, **given))
+    def tell(story: Story, run: Run = asyncio.run, **given: Any) -> None:
+        run(playing(story, given))
+
+    return tell
 
 
 def wait_left(held: ChildCommand) -> float:
@@ -99,6 +104,38 @@ def test_signs_of_life_come_more_often_with_a_lease(
         assert guardian.words[-2] == repr(inf if lease is None else lease)
 
     told(story, until=lambda: lease)
+
+
+@pytest.mark.parametrize("run", [asyncio.run, uvloop.run])
+def test_an_end_that_leaves_an_order_unread_is_noticed(told: Tell, run: Run) -> None:
+    """The last words and the error of the line arrive together."""
+
+    async def story(held: ChildCommand, guardian: PlayedGuardian) -> None:
+        held.signal(signal.SIGHUP)
+        guardian.line.sendall(b"started 7\nended 0\nempty\ngone\n")
+        guardian.line.close()
+        async with asyncio.timeout(10.0):
+            over = await held.over
+        assert (over.code, over.broken) == (0, False)
+
+    told(story, run)
+
+
+@pytest.mark.parametrize("order", [ChildCommand.end, ChildCommand.kill])
+def test_an_order_after_both_were_killed_is_no_error(
+    told: Tell, order: Callable[[ChildCommand], None]
+) -> None:
+    """This process kills what they left behind, and has nobody to give orders to."""
+
+    async def story(held: ChildCommand, guardian: PlayedGuardian) -> None:
+        guardian.line.close()
+        await until(lambda: held._control.fileno() < 0)
+        assert not held.over.done()
+        order(held)
+        assert held._overdue is None
+        assert (await held.over).broken
+
+    told(story)
 
 
 @pytest.mark.parametrize(

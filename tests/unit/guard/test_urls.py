@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from importlib.metadata import EntryPoint
 
 import pytest
 
 from hustings.core.errors import BadInput, UnknownName
+from hustings.extras import install_command
 from hustings.guard import Guard, make_guard, parse_url, schemes, urls
 from hustings.guard.memory import MemoryGuard, register_of
 from hustings.guard.registry import BY_SCHEME
@@ -134,7 +136,7 @@ def test_a_client_that_is_not_installed_is_named_with_its_extra(
         raise ModuleNotFoundError("No module named 'asyncpg'", name="asyncpg")
 
     monkeypatch.setattr(urls, "import_module", fail)
-    with pytest.raises(BadInput, match=r"asyncpg.*hustings\[postgres\]"):
+    with pytest.raises(BadInput, match=r"asyncpg.*" + re.escape(install_command("postgres"))):
         make_guard("postgres://a", "group")
 
 

@@ -306,3 +306,20 @@ def test_no_tls_is_a_mistake_only_if_it_lasts(monkeypatch: pytest.MonkeyPatch) -
         return await starting.converse(Session(), 1, talk)
 
     assert run(story()) == "talked with up"
+
+
+@pytest.mark.parametrize("busy_s, wrong", [(0.195, NoTls), (0.05, Unreachable)])
+def test_a_last_try_without_time_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch, busy_s: float, wrong: type[Exception]
+) -> None:
+    """On a busy machine a pause is longer than it should be; a silent server is something else."""
+    monkeypatch.setattr(module, "PAUSE", 0.05)
+    ensemble = Scripted(NoTls("not our papers"), timeout=0.2)
+
+    async def sleep(pause: float, sleeping: Any = asyncio.sleep) -> None:
+        ensemble.does = (None,)
+        await sleeping(busy_s if pause == module.PAUSE else pause)
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    with pytest.raises(wrong):
+        run(ensemble.converse(Session(), 1, talk))
