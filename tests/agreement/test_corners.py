@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
-from math import isnan, sqrt
+from math import sqrt
 
 import pytest
 
@@ -24,7 +24,7 @@ from hustings.sim.play import play as play_events
 from hustings.sim.world import Ended
 from tests.agreement.announce.cells import Cell, experiment, vigil
 from tests.agreement.announce.cells import samples as played
-from tests.agreement.announce.fastness import Columns, by_events, compare, setting
+from tests.agreement.announce.fastness import Columns, by_events, compare, known, setting
 from tests.agreement.announce.judging import Sample, judge, sample, score
 
 ALGORITHMS = ("sup", "al", "le-a", "le-s", "le-m")
@@ -56,10 +56,7 @@ def corners(algorithm: str) -> Iterator[tuple[Cell, dict[str, object]]]:
 def by_kernel(cell: Cell, given: dict[str, object]) -> Columns:
     found = play(setting(cell, given), 3, 0, KERNEL)
     assert not found.cut.any()
-    return {
-        name: [None if isnan(value) else value for value in column.tolist()]
-        for name, column in found.metrics.items()
-    }
+    return found.metrics
 
 
 def by_forms(cell: Cell, given: dict[str, object]) -> dict[str, float]:
@@ -78,7 +75,7 @@ def by_forms(cell: Cell, given: dict[str, object]) -> dict[str, float]:
 def beside(kernel: Columns, forms: dict[str, float]) -> Scores:
     scores: Scores = {}
     for name in sorted(forms.keys() & kernel.keys()):
-        column = [value for value in kernel[name] if value is not None]
+        column = known(kernel[name])
         assert len(column) == KERNEL, name
         scores[name, "form"] = score(sample(column), forms[name])
     return scores

@@ -76,7 +76,7 @@ def test_relay_members_few_enough_for_their_time() -> None:
         relays = play(ballot, 5, 0, 4000).metrics["relay_members"]
         one = Round(K=K, p_mcastl=loss, N=N)
         caller = loss * one.passing  # it always hears itself, and may be the one too many
-        share = sample((relays <= 1.5 * K).astype(float).tolist())
+        share = sample((relays <= 1.5 * K).astype(float))
         rare = 3 / 4000  # what is rarer may not be seen at all
         scores[N, K, loss] = score(share, times.in_time(one), slack=caller + rare)
     judge(scores)

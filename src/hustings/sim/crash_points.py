@@ -13,14 +13,12 @@ from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING
 
-from hustings.core.choice import Candidate, MemberId
-from hustings.core.context import Context, TimerKey
+from hustings.core.choice import MemberId
+from hustings.core.context import Context, ForwardingContext, TimerKey
 from hustings.core.election import Election
 from hustings.core.guard import Verdict
 from hustings.core.messages import Message
 from hustings.core.outcome import Outcome
-from hustings.core.streams import Stream
-from hustings.core.view import View
 from hustings.sim.member import SimContext, Status
 
 if TYPE_CHECKING:
@@ -33,15 +31,15 @@ class _Sort(Enum):
     OTHER = "other"
 
 
-class MidwayContext:
+class MidwayContext(ForwardingContext):
     """Holds back the effects of a handler until their fate is decided."""
 
-    __slots__ = ("_ctx", "_effects", "stored")
+    __slots__ = ("_effects", "_stored")
 
-    def __init__(self, ctx: SimContext) -> None:
-        self._ctx = ctx
+    def __init__(self, below: Context) -> None:
+        super().__init__(below)
         self._effects: list[tuple[_Sort, Callable[[], None]]] = []
-        self.stored: Mapping[str, object] = ctx.stored
+        self._stored: Mapping[str, object] = below.stored
 
     # What was done
 
@@ -66,51 +64,36 @@ class MidwayContext:
         for effect in [effect for sort, effect in self._effects if sort is _Sort.SENT][:number]:
             effect()
 
-    # The context
+    # The effects of the context
 
     @property
-    def me(self) -> Candidate:
-        return self._ctx.me
-
-    @property
-    def view(self) -> View:
-        return self._ctx.view
-
-    @property
-    def rng(self) -> Stream:
-        return self._ctx.rng
-
-    @property
-    def incarnation(self) -> int:
-        return self._ctx.incarnation
-
-    def now(self) -> float:
-        return self._ctx.now()
+    def stored(self) -> Mapping[str, object]:
+        return self._stored
 
     def send(self, to: MemberId, message: Message) -> None:
-        self._note(_Sort.SENT, partial(self._ctx.send, to, message))
+        self._note(_Sort.SENT, partial(super().send, to, message))
 
     def multicast(self, message: Message) -> None:
-        self._note(_Sort.SENT, partial(self._ctx.multicast, message))
+        self._note(_Sort.SENT, partial(super().multicast, message))
 
     def set_timer(self, key: TimerKey, delay: float, *, eager: bool = False) -> None:
-        self._note(_Sort.OTHER, partial(self._ctx.set_timer, key, delay, eager=eager))
+        self._note(_Sort.OTHER, partial(super().set_timer, key, delay, eager=eager))
 
     def cancel_timer(self, key: TimerKey) -> None:
-        self._note(_Sort.OTHER, partial(self._ctx.cancel_timer, key))
+        self._note(_Sort.OTHER, partial(super().cancel_timer, key))
 
     def persist(self, **fields: object) -> None:
-        self.stored = {**self.stored, **fields}
-        self._note(_Sort.STORED, partial(self._ctx.persist, **fields))
+        self._stored = {**self._stored, **fields}
+        self._note(_Sort.STORED, partial(super().persist, **fields))
 
     def declare(self, outcome: Outcome) -> None:
-        self._note(_Sort.OTHER, partial(self._ctx.declare, outcome))
+        self._note(_Sort.OTHER, partial(super().declare, outcome))
 
     def acquire(self, ttl: float, request: int) -> None:
-        self._note(_Sort.SENT, partial(self._ctx.acquire, ttl, request))
+        self._note(_Sort.SENT, partial(super().acquire, ttl, request))
 
     def release(self, request: int) -> None:
-        self._note(_Sort.SENT, partial(self._ctx.release, request))
+        self._note(_Sort.SENT, partial(super().release, request))
 
     def _note(self, sort: _Sort, effect: Callable[[], None]) -> None:
         self._effects.append((sort, effect))

@@ -8,17 +8,19 @@ numbers that can be equal come out too small rather than too large, so the level
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import exp, inf, isnan, sqrt
+from math import inf, nan, sqrt
 from statistics import NormalDist
 from typing import Any
+
+import numpy as np
 
 from hustings.lab.kernels.announce.parameters import AnnounceParameters
 from hustings.lab.kernels.announce.play import play
 from hustings.sim.play import play as play_events
 from tests.agreement.announce.cells import NOTHING, Cell, experiment
-from tests.agreement.announce.judging import normal, sample
+from tests.agreement.announce.judging import Values, normal, sample
 
-Columns = dict[str, list[float | None]]
+Columns = Mapping[str, Values]  # of each metric, run by run; a run may have no value: nan
 
 
 def setting(cell: Cell, settings: Mapping[str, object] = NOTHING) -> AnnounceParameters:
@@ -40,52 +42,57 @@ def by_kernel(
     """Every metric of so many runs."""
     found = play(setting(cell, settings), seed, 0, runs)
     assert not found.cut.any()
-    return {
-        name: [None if isnan(value) else value for value in column.tolist()]
-        for name, column in found.metrics.items()
-    }
+    return found.metrics
 
 
 def by_events(cell: Cell, runs: int, settings: Mapping[str, object] = NOTHING) -> Columns:
     """The same of the event simulator."""
     trial = experiment(cell, settings)
-    results = [play_events(trial, run).metrics for run in range(runs)]
-    return {name: [result[name] for result in results] for name in results[0]}
+    return columns([play_events(trial, run).metrics for run in range(runs)])
 
 
-def distance(ones: Sequence[float], others: Sequence[float]) -> float:
+def columns(results: Sequence[Mapping[str, float | None]]) -> Columns:
+    """The metrics of several runs."""
+    return {
+        name: np.array([nan if (v := each[name]) is None else v for each in results], float)
+        for name in results[0]
+    }
+
+
+def known(column: Values) -> Values:
+    """The values of the runs that have one."""
+    return column[~np.isnan(column)]
+
+
+def distance(ones: Values, others: Values) -> float:
     """The largest distance between two empirical distribution functions."""
-    left, right = sorted(ones), sorted(others)
-    most, i, j = 0.0, 0, 0
-    while i < len(left) and j < len(right):
-        value = min(left[i], right[j])
-        while i < len(left) and left[i] == value:
-            i += 1
-        while j < len(right) and right[j] == value:
-            j += 1
-        most = max(most, abs(i / len(left) - j / len(right)))
-    return most
+    left, right = np.sort(ones), np.sort(others)
+    places = np.concatenate([left, right])
+    below = [np.searchsorted(each, places, "right") / len(each) for each in (left, right)]
+    return float(np.abs(below[0] - below[1]).max())
 
 
-def score_laws(ones: Sequence[float], others: Sequence[float]) -> float:
+TERMS = np.arange(1, 101)
+
+
+def score_laws(ones: Values, others: Values) -> float:
     """The z that is as unlikely as the distance of two samples of one law."""
     size = len(ones) * len(others) / (len(ones) + len(others))
     reach = (sqrt(size) + 0.12 + 0.11 / sqrt(size)) * distance(ones, others)
-    tail = 2 * sum((-1) ** (k - 1) * exp(-2 * (k * reach) ** 2) for k in range(1, 101))
+    tail = -2 * float(((-1.0) ** TERMS * np.exp(-2 * (TERMS * reach) ** 2)).sum())
     if reach < 0.3 or tail >= 1.0:
         return 0.0
     return inf if tail <= 0.0 else -NormalDist().inv_cdf(tail / 2)
 
 
-def score_shares(ones: Sequence[bool], others: Sequence[bool]) -> float:
+def score_shares(ones: int, of_ones: int, others: int, of_others: int) -> float:
     """z of two shares of one probability."""
-    share = (sum(ones) + sum(others)) / (len(ones) + len(others))
-    spread = sqrt(share * (1 - share) * (1 / len(ones) + 1 / len(others)))
-    off = sum(ones) / len(ones) - sum(others) / len(others)
-    return abs(off) / spread if spread else 0.0
+    share = (ones + others) / (of_ones + of_others)
+    spread = sqrt(share * (1 - share) * (1 / of_ones + 1 / of_others))
+    return abs(ones / of_ones - others / of_others) / spread if spread else 0.0
 
 
-def score_means(ones: Sequence[float], others: Sequence[float]) -> float:
+def score_means(ones: Values, others: Values) -> float:
     """z of two means of one law; the smaller sample of something rare may show no spread."""
     one, other = sample(ones), sample(others)
     off = abs(one.mean - other.mean)
@@ -102,15 +109,11 @@ def compare(ours: Columns, theirs: Columns) -> dict[object, float]:
     """Every metric of two samples: means and distributions, and how often it has a value."""
     assert set(ours) == set(theirs)
     scores: dict[object, float] = {}
-    for name in sorted(set(ours) & set(theirs)):
-        have, others_have = (
-            [value is not None for value in columns[name]] for columns in (ours, theirs)
-        )
-        scores[name, "known"] = score_shares(have, others_have)
-        one, other = (  # rounded: what is equal may have been added up in another order
-            [round(value, 7) for value in columns[name] if value is not None]
-            for columns in (ours, theirs)
-        )
+    for name in sorted(ours):
+        # Rounded: what is equal may have been added up in another order.
+        one, other = (np.round(known(each[name]), 7) for each in (ours, theirs))
+        counts = len(one), len(ours[name]), len(other), len(theirs[name])
+        scores[name, "known"] = score_shares(*counts)
         if min(len(one), len(other)) > 1:
             scores[name, "mean"] = score_means(one, other)
             scores[name, "law"] = score_laws(one, other)

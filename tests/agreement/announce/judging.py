@@ -9,10 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from math import fsum, log1p, sqrt
+from math import log1p, sqrt
 from statistics import NormalDist
 
+import numpy as np
+from numpy.typing import NDArray
+
 LEVEL = 1e-3
+
+Values = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -24,12 +29,10 @@ class Sample:
     count: int
 
 
-def sample(values: Iterable[float]) -> Sample:
+def sample(values: Iterable[float] | Values) -> Sample:
     """Of at least two values."""
-    found = [float(value) for value in values]
-    mean = fsum(found) / len(found)
-    variance = fsum((value - mean) ** 2 for value in found) / (len(found) - 1)
-    return Sample(mean, sqrt(variance / len(found)), len(found))
+    found = np.fromiter(values, float) if not isinstance(values, np.ndarray) else values
+    return Sample(float(found.mean()), sqrt(found.var(ddof=1) / len(found)), len(found))
 
 
 def bound(cells: int) -> float:

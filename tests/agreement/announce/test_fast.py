@@ -21,7 +21,7 @@ from hustings.lab.closed_forms.announce.laws import Law
 from hustings.lab.kernels.announce import race
 from tests.agreement.announce import enumeration
 from tests.agreement.announce.cells import GRID, NOTHING, Cell, forms
-from tests.agreement.announce.fastness import by_events, by_kernel, compare
+from tests.agreement.announce.fastness import by_events, by_kernel, compare, known
 from tests.agreement.announce.judging import bound, judge, sample, score
 
 ALGORITHMS = ("sup", "al", "le-a", "le-s", "le-m")
@@ -107,7 +107,7 @@ def test_closed_forms_over_the_whole_grid(algorithm: str) -> None:
             cell = Cell(algorithm, members, model, loss)
             found = by_kernel(cell, 600)
             for name, value in forms(cell).items():
-                column = [each for each in found[name] if each is not None]
+                column = known(found[name])
                 assert len(column) == 600
                 scores[cell, name] = score(sample(column), value)
     judge(scores)
@@ -122,7 +122,7 @@ def test_first_announcements_without_delay(algorithm: str) -> None:
             cell = Cell(algorithm, members, "uncorrelated", loss, delta=0.0)
             found = by_kernel(cell, 1000)
             for name, value in forms(cell).items():
-                column = [each for each in found[name] if each is not None]
+                column = known(found[name])
                 scores[cell, name] = score(sample(column), value)
     judge(scores)
 
@@ -142,7 +142,7 @@ def test_closed_forms_of_other_sleeps(given: dict[str, Any]) -> None:
                 cell = Cell(algorithm, members, model, loss)
                 found = by_kernel(cell, 800, given)
                 for name, value in sleeping_forms(cell, law).items():
-                    column = [each for each in found[name] if each is not None]
+                    column = known(found[name])
                     scores[cell, name] = score(sample(column), value)
     judge(scores)
 
@@ -179,7 +179,7 @@ def test_how_many_speak_once(members: int) -> None:
         for count, chance in enumerate(suppression.message_law(members, loss)):
             if RUNS * min(chance, 1 - chance) > 5:
                 spread = sqrt(RUNS * chance * (1 - chance))
-                scores[loss, count] = abs(found.count(float(count)) - RUNS * chance) / spread
+                scores[loss, count] = abs(int((found == count).sum()) - RUNS * chance) / spread
     judge(scores)
 
 
@@ -199,7 +199,7 @@ def beside_enumeration(
         ("rounds", exact.rounds),
         ("first_round", exact.first_round),
     ):
-        column = [each for each in found[name] if each is not None]
+        column = known(found[name])
         scores[cell, name] = score(sample(column), float(value))
     return scores
 
@@ -221,7 +221,7 @@ def test_the_law_of_first_announcements(algorithm: str) -> None:
         exact = enumeration.first_round(algorithm, 4, Fraction(str(loss)), model)
         found = by_kernel(Cell(algorithm, 4, model, loss, 0.0), RUNS)["first_round"]
         for count in range(1, 5):
-            chance, seen = float(exact.get(count, 0)), found.count(float(count))
+            chance, seen = float(exact.get(count, 0)), int((found == count).sum())
             spread = sqrt(RUNS * chance * (1 - chance))
             if RUNS * min(chance, 1 - chance) > 5:
                 scores[model, loss, count] = abs(seen - RUNS * chance) / spread

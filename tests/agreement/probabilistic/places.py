@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 from hustings.lab.kernels.probabilistic.parameters import ProbabilisticParameters
@@ -11,7 +10,7 @@ from hustings.protocols.probabilistic.election import Probabilistic
 from hustings.protocols.probabilistic.settings import ProbabilisticConfig
 from hustings.sim.experiment import Experiment
 from hustings.sim.play import play as play_events
-from tests.agreement.announce.fastness import Columns
+from tests.agreement.announce.fastness import Columns, columns
 
 
 class Place(NamedTuple):
@@ -53,13 +52,9 @@ def ballot_of(place: Place) -> ProbabilisticParameters:
 def by_events(place: Place, runs: int) -> Columns:
     """Every metric of so many runs."""
     experiment = Experiment(Probabilistic, place.members, config_of(place), seed=4)
-    results = [play_events(experiment, run).metrics for run in range(runs)]
-    return {name: [result[name] for result in results] for name in results[0]}
+    return columns([play_events(experiment, run).metrics for run in range(runs)])
 
 
 def by_kernel(place: Place, runs: int) -> Columns:
     """The same of the kernel."""
-    return {
-        name: [None if math.isnan(value) else value for value in column.tolist()]
-        for name, column in play(ballot_of(place), 9, 0, runs).metrics.items()
-    }
+    return play(ballot_of(place), 9, 0, runs).metrics

@@ -13,6 +13,7 @@ from dataclasses import replace
 from itertools import product
 from math import comb
 
+import numpy as np
 import pytest
 
 from hustings.core.errors import BadInput
@@ -31,7 +32,7 @@ from hustings.sim.delay import Fixed
 from hustings.sim.experiment import Experiment
 from hustings.sim.network import Network
 from hustings.sim.play import play as play_events
-from tests.agreement.announce.fastness import Columns, compare
+from tests.agreement.announce.fastness import columns, compare, known
 from tests.agreement.announce.judging import bound, judge, sample, score
 from tests.agreement.probabilistic.enumeration import Case, law
 from tests.agreement.probabilistic.places import Place, by_events, by_kernel, config_of
@@ -102,11 +103,10 @@ def beside_forms(place: Place, K: float) -> Scores:
         exact["time"] = messages.time_out_1(1.5 * K, 1.0) + 1
     scores: Scores = {}
     for name, value in exact.items():
-        column = [float(each) for each in found[name] if each is not None]
         # What is rarer than 5 in all runs shows no spread that could be relied upon.
         slack = 5 / KERNEL if name != "time" else 0.0
-        scores[name] = score(sample(column), value, slack=slack)
-    strong = sample(float(each) for each in found["strong"] if each is not None)
+        scores[name] = score(sample(known(found[name])), value, slack=slack)
+    strong = sample(known(found["strong"]))
     assert success(one) <= strong.mean + bound(FAMILY) * max(strong.stderr, 1 / KERNEL), place
     return scores
 
@@ -167,9 +167,9 @@ def test_a_leader_whom_only_itself_knows(view_prob: float) -> None:
     n, runs = 30, 40_000
     place = Place(n, 0.0, 0.0, view_prob, 0.0, {})
     kernel = by_kernel(place, runs)
-    leaders = [leader for leader in kernel["leader"] if leader is not None]
+    leaders = known(kernel["leader"])
     chance = own_preferences(n, (7, 14, 28, 30))
-    have = sample(float(leader is not None) for leader in kernel["leader"])
+    have = sample(1.0 - np.isnan(kernel["leader"]))
     scores: Scores = {}
     knows = 60 * view_prob * (view_prob > 1e-4)  # of two relay members one knows the other
     scores["known"] = score(have, chance, slack=knows * chance)
@@ -185,12 +185,12 @@ def test_three_members_that_hear_one_message_in_a_hundred() -> None:
     fates = law(Case(3, (7.0,), 1.0, 0.99, 0.99, T_2=10.5))
     scores: Scores = compare(kernel, events)
     for name in ("weak", "strong", "leaderless", "mcasts", "messages"):
-        mean = sum(float(value or 0.0) * chance for value, chance in fates[name].items())
-        scores[name, "fates"] = score(sample(float(v or 0.0) for v in kernel[name]), mean)
-    known = 1 - fates["leader"].get(None, 0.0)
-    share = sample(float(leader is not None) for leader in kernel["leader"])
-    scores["leader", "fates"] = score(share, known)
-    assert 0 < known < 1e-3
+        mean = sum(float(value or 0.0) * often for value, often in fates[name].items())
+        scores[name, "fates"] = score(sample(np.nan_to_num(kernel[name])), mean)
+    chance = 1 - fates["leader"].get(None, 0.0)
+    share = sample(1.0 - np.isnan(kernel["leader"]))
+    scores["leader", "fates"] = score(share, chance)
+    assert 0 < chance < 1e-3
     judge(scores)
 
 
@@ -207,11 +207,10 @@ def test_without_a_delay() -> None:
             Probabilistic, n, config_of(place), seed=4, network=Network(delay=Fixed(0.0))
         )
         results = [play_events(still, run).metrics for run in range(100)]
-        events: Columns = {name: [each[name] for each in results] for name in results[0]}
-        kernel = by_kernel(place, KERNEL)
-        for columns in (events, kernel):
-            for name in timed:
-                del columns[name]
+        kernel, events = (
+            {name: column for name, column in each.items() if name not in timed}
+            for each in (by_kernel(place, KERNEL), columns(results))
+        )
         scores |= named(place, compare(kernel, events))
         with pytest.raises(BadInput, match="needs a --delay > 0"):
             setting_of(still)

@@ -111,6 +111,21 @@ def test_a_tally_counts_as_a_list_of_counters_does(votes: list[list[bool]]) -> N
     assert halves == [int(2 * one > two) for one, two in zip(counts, others, strict=True)]
 
 
+@given(st.lists(st.tuples(st.integers(0, 31), st.integers(0, 20)), max_size=12))
+def test_a_vector_that_is_added_many_times_counts_as_many_vectors(
+    ballots: list[tuple[int, int]],
+) -> None:
+    together, singly = BitCounts(), BitCounts()
+    for vector, times in ballots:
+        together.add(vector, times)
+        for _ in range(times):
+            singly.add(vector)
+    assert [together.of(place) for place in range(5)] == [singly.of(place) for place in range(5)]
+    for number in range(1, sum(times for _, times in ballots) + 2):
+        assert together.at_least(number) == singly.at_least(number)
+    assert together.exceeds_half_of(singly) == singly.exceeds_half_of(singly)
+
+
 def test_widths_are_logarithms() -> None:
     for options in range(1, 300):
         width = width_of(options)

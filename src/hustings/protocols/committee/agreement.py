@@ -30,7 +30,8 @@ of all of them (see `bits`), and all operations below work on all instances toge
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -111,33 +112,43 @@ def broadcast_rounds(members: int, method: Method = "recursive", t: int | None =
 # Reading values that may be false
 
 
-def _values(bits: Bits | None, batch: Batch) -> Planes:
+def _read(bits: Bits | None, count: int, options: int) -> Planes:
     """Read a vector of values; a wrong value reads as 0, and so does a vector of another size."""
-    width = width_of(batch.options)
-    planes = planes_of_bits(bits, width, batch.count)
+    width = width_of(options)
+    planes = planes_of_bits(bits, width, count)
     if planes is None:
         return (0,) * width
-    if batch.options == 1 << width:
+    if options == 1 << width:
         return planes
-    valid = within(planes, batch.options, batch.count)
+    valid = within(planes, options, count)
     return tuple(plane & valid for plane in planes)
-
-
-def _proposals(bits: Bits | None, batch: Batch) -> Planes:
-    """Read a vector of proposals: 0 for nothing, a+1 for value a; others read as nothing."""
-    return _values(bits, replace(batch, options=batch.options + 1))
 
 
 # Counting
 
+Ballots = Mapping[Planes, int]  # how many members sent this vector: good ones mostly send the same
 
-def _most(ballots: Sequence[Planes], width: int, quorum: int) -> Planes:
-    """Return bit by bit what at least `quorum` ballots say: the only value so many can hold."""
+
+def _ballots(
+    inbox: Inbox, senders: Iterable[MemberId], stage: Stage, mine: Planes | None = None
+) -> Ballots:
+    """Read the vectors of these members, of the values or proposals of this stage, and my own.
+
+    In a vector of proposals 0 is nothing, and a+1 is value a.
+    """
+    ballots = Counter[Planes]() if mine is None else Counter((mine,))
+    for bits, often in Counter(map(inbox.get, senders)).items():
+        ballots[_read(bits, stage.count, stage.options)] += often
+    return ballots
+
+
+def _most(ballots: Ballots, width: int, quorum: int) -> Planes:
+    """Return bit by bit what at least `quorum` ballots say: the only value with this support."""
     winner = []
     for bit in range(width):
         tally = BitCounts()
-        for ballot in ballots:
-            tally.add(ballot[bit])
+        for ballot, often in ballots.items():
+            tally.add(ballot[bit], often)
         winner.append(tally.at_least(quorum))
     return tuple(winner)
 
@@ -187,19 +198,19 @@ def graded(seat: Seat, batch: Batch, value: Planes, step: int) -> Script[tuple[P
 
     stage = _stage("vote", seat, batch, step)
     inbox = yield Spoken(stage, to_all(members, me, bits_of_planes(value, batch.count)))
-    votes = [value, *(_values(inbox.get(each), batch) for each in others)]
+    votes = _ballots(inbox, others, stage, value)
     # k-t votes are more than half, so a value that has them has the majority in each of its bits:
     # count the bits, then the votes for the one value that may have enough.
     leading = _most(votes, stage.width, k // 2 + 1)
     support = BitCounts()
-    for vote in votes:
-        support.add(_equal(vote, leading, batch.everything))
+    for vote, often in votes.items():
+        support.add(_equal(vote, leading, batch.everything), often)
     agreed = support.at_least(k - t)
 
     stage = _stage("propose", seat, batch, step)
     mine = _proposing(leading, agreed, stage.width)
     inbox = yield Spoken(stage, to_all(members, me, bits_of_planes(mine, batch.count)))
-    proposals = [mine, *(_proposals(inbox.get(each), batch) for each in others)]
+    proposals = _ballots(inbox, others, stage, mine)
     leading, support = _most_proposed(proposals, stage.width)
     adopted = support.at_least(t + 1)
     sure = support.at_least(k - t)
@@ -207,30 +218,33 @@ def graded(seat: Seat, batch: Batch, value: Planes, step: int) -> Script[tuple[P
     return value, sure
 
 
-def _most_proposed(proposals: Sequence[Planes], width: int) -> tuple[Planes, BitCounts]:
+def _most_proposed(proposals: Ballots, width: int) -> tuple[Planes, BitCounts]:
     """Return the value with most proposals, and its proposals.
 
     Good members propose only one value. If, with at most t lies, more than t propose a value, then
     more than half of all that propose anything propose it: so it has the majority bit by bit.
     """
     present = BitCounts()
-    made = []  # whether anything was proposed, by instance
-    for proposal in proposals:
-        something = 0
-        for plane in proposal:
-            something |= plane
-        made.append(something)
-        present.add(something)
+    for proposal, often in proposals.items():
+        present.add(_made(proposal), often)
     leading = []
     for bit in range(width):
         tally = BitCounts()
-        for proposal in proposals:
-            tally.add(proposal[bit])
+        for proposal, often in proposals.items():
+            tally.add(proposal[bit], often)
         leading.append(tally.exceeds_half_of(present))
     support = BitCounts()
-    for proposal, something in zip(proposals, made, strict=True):
-        support.add(_equal(proposal, tuple(leading), something))
+    for proposal, often in proposals.items():
+        support.add(_equal(proposal, tuple(leading), _made(proposal)), often)
     return tuple(leading), support
+
+
+def _made(proposal: Planes) -> int:
+    """Return in which instances this proposes anything."""
+    something = 0
+    for plane in proposal:
+        something |= plane
+    return something
 
 
 # The two protocols
@@ -247,7 +261,7 @@ def phase_king(seat: Seat, batch: Batch, value: Planes) -> Script[Planes]:
             yield Spoken(stage, to_all(members, me, bits_of_planes(value, batch.count)))
         else:
             inbox = yield Spoken(stage, {})
-            value = _choose(sure, value, _values(inbox.get(king), batch))
+            value = _choose(sure, value, _read(inbox.get(king), batch.count, batch.options))
     return value
 
 
@@ -265,12 +279,11 @@ def recursive_king(seat: Seat, batch: Batch, value: Planes) -> Script[Planes]:
             inner = replace(seat, members=half, t=None)
             result = yield from recursive_king(inner, batch, value)
             inbox = yield Spoken(stage, to_all(members, me, bits_of_planes(result, batch.count)))
-            results = [result]
+            results = _ballots(inbox, (each for each in half if each != me), stage, result)
         else:
             yield from silent(agreement_rounds(len(half)))
             inbox = yield Spoken(stage, {})
-            results = []
-        results += [_values(inbox.get(each), batch) for each in half if each != me]
+            results = _ballots(inbox, half, stage)
         advice = _most(results, stage.width, len(half) // 2 + 1)
         value = _choose(sure, value, _valid(advice, batch))
     return value
@@ -278,7 +291,7 @@ def recursive_king(seat: Seat, batch: Batch, value: Planes) -> Script[Planes]:
 
 def _valid(value: Planes, batch: Batch) -> Planes:
     """Replace an invalid value, which mixed bits of several results may give, by 0."""
-    return _values(bits_of_planes(value, batch.count), batch)
+    return _read(bits_of_planes(value, batch.count), batch.count, batch.options)
 
 
 def agree(seat: Seat, batch: Batch, value: Planes) -> Script[Planes]:
@@ -316,9 +329,8 @@ def broadcast(
     stage = Stage(kind, seat.place, step, width, 1, options, members, about, seat.bears, detail)
     word = Bits(value, width)
     inbox = yield Spoken(stage, to_all(members, me, word) if me in senders else {})
-    single = Batch(1, options)
     came = [
-        value if each == me else values_of(_values(inbox.get(each), single), 1)[0]
+        value if each == me else values_of(_read(inbox.get(each), 1, options), 1)[0]
         for each in senders
     ]
     batch = Batch(len(came), options, about)

@@ -214,13 +214,17 @@ class BitCounts:
     """Counts for every instance at once how often its bit was set.
 
     The counts are kept as planes, too. Adding a vector ripples a carry through them, which takes
-    two operations on average, for any number of instances.
+    two operations on average, for any number of instances. Adding it many times takes as many
+    ripples as the number has ones.
 
     >>> tally = BitCounts()
     >>> for vector in (0b011, 0b001, 0b101):
     ...     tally.add(vector)
     >>> [bin(tally.at_least(number)) for number in (1, 2, 3, 4)]
     ['0b111', '0b1', '0b1', '0b0']
+    >>> tally.add(0b010, 5)
+    >>> [tally.of(instance) for instance in (0, 1, 2)]
+    [3, 6, 1]
     """
 
     __slots__ = ("planes",)
@@ -228,16 +232,27 @@ class BitCounts:
     def __init__(self) -> None:
         self.planes: list[int] = []
 
-    def add(self, vector: int) -> None:
-        """Count one vote in every instance whose bit is set."""
+    def add(self, vector: int, times: int = 1) -> None:
+        """Count this many votes in every instance whose bit is set."""
+        lowest = 0
+        while vector and times:
+            if times & 1:
+                self._carry(vector, lowest)
+            times >>= 1
+            lowest += 1
+
+    def _carry(self, vector: int, lowest: int) -> None:
+        """Add a vector to the planes from this one on."""
         planes = self.planes
-        for place, plane in enumerate(planes):
+        while len(planes) < lowest:
+            planes.append(0)
+        for place in range(lowest, len(planes)):
+            plane = planes[place]
             planes[place] = plane ^ vector
             vector &= plane
             if not vector:
                 return
-        if vector:
-            planes.append(vector)
+        planes.append(vector)
 
     def at_least(self, number: int) -> int:
         """Return the instances that have this many votes or more; `number` is at least 1."""
