@@ -161,7 +161,7 @@ class Play:
     async def _fail_over(self, *, machine: bool) -> float:
         """End the leader; how long the job did not run."""
         group, seen = self._group, len(self._starts)
-        began, leader = group.now, self._starts[-1].member
+        began, leader = group.now, group.leaders[0]
         group.kill(leader, machine=machine)
         await group.advance(AWAY_S)
         await group.restart(leader)
@@ -172,12 +172,17 @@ class Play:
         """Wait until one member leads and runs the job, and then some more."""
         group = self._group
         end = group.now + WITHIN_S
-        while len(self._starts) <= seen or group.leaders != [self._starts[-1].member]:
+        while not self._runs(group.leaders, self._starts[seen:]):
             if group.now > end:
                 raise NotSettled("no single leader runs the job")
             await group.advance(0.1)
         await group.settle(within=WITHIN_S)
         await group.advance(max(0.0, self._starts[seen].at + WATCHED_S - group.now))
+
+    @staticmethod
+    def _runs(leaders: Sequence[str], starts: Sequence[Start]) -> bool:
+        """Whether there is one leader, and it has started the job."""
+        return len(leaders) == 1 and leaders[0] in {each.member for each in starts}
 
     def _told(self, turn: int, seen: int) -> str:
         first = self._starts[seen].at

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from hustings.core.choice import Candidate, Choice, MemberId
 from hustings.core.config import Config
@@ -19,6 +19,15 @@ from hustings.core.errors import ProtocolBug
 from hustings.core.guard import Verdict
 from hustings.core.messages import Message, is_reserved, kind_of
 from hustings.core.outcome import Elected, GaveUp, Guarantee, NoLeader
+
+
+class Claim(NamedTuple):
+    """What a member says of itself when it says that it leads."""
+
+    term: int
+    candidate: Candidate | None = None  # as it shows itself, if it says so
+    repeated: bool = False  # it has said so before, and was not contradicted since
+
 
 E = TypeVar("E")
 M = TypeVar("M", bound=Message)
@@ -169,6 +178,16 @@ class Election(ABC):
         A world that limits terms asks this before it delivers a message.
         """
         return 0
+
+    def claim_of(self, message: Message) -> Claim | None:
+        """What a message says by which its sender leads; None for all other messages."""
+        return None
+
+    def affirm(self, ctx: Context) -> None:
+        """This member was elected a while ago and begins to lead now.
+
+        If others have claimed its term meanwhile, it takes its new term now, and not later.
+        """
 
     def assume_leader(self, ctx: Context, leader: MemberId, term: int) -> None:
         """Begin in the middle: `leader` was elected before this run began."""

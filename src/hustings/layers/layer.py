@@ -136,6 +136,9 @@ class Layer(Election):
     def leave(self, ctx: Context) -> None:
         self.run_inner(ctx, self.inner.leave)
 
+    def affirm(self, ctx: Context) -> None:
+        self.run_inner(ctx, self.inner.affirm)
+
     def assume_leader(self, ctx: Context, leader: MemberId, term: int) -> None:
         self.run_inner(ctx, self.inner.assume_leader, leader, term)
 

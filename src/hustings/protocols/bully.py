@@ -24,7 +24,7 @@ from msgspec import Meta
 from hustings.core.choice import Choice, MemberId
 from hustings.core.config import Config
 from hustings.core.context import Context, TimerKey
-from hustings.core.election import About, Assumptions, Election, upon
+from hustings.core.election import About, Assumptions, Claim, Election, upon
 from hustings.core.messages import Message, Role, Term
 from hustings.core.outcome import ELECTING, Guarantee
 
@@ -268,6 +268,9 @@ class Bully(Election):
             runs = self.runs
             self.settle(ctx)
             self.give_up(ctx, f"no coordinator after {runs} runs")
+
+    def claim_of(self, message: Message) -> Claim | None:
+        return Claim(message.term) if isinstance(message, CoordinatorMsg) else None
 
     def state(self) -> str:
         return f"leader={self.leader} term={self.term} {self.phase}"

@@ -35,19 +35,20 @@ can.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from hustings.core.choice import Candidate, MemberId
 from hustings.core.context import Context, ForwardingContext, TimerKey
-from hustings.core.election import Election, upon
+from hustings.core.election import Claim, Election, upon
 from hustings.core.errors import ProtocolBug
 from hustings.core.guard import Verdict
 from hustings.core.messages import Message, Role
 from hustings.core.outcome import ELECTING, PAUSED, Elected, NoLeader, Outcome
 from hustings.core.view import View
 from hustings.layers.detector.layer import DetectorLayer
-from hustings.layers.layer import Layer, find, innermost
+from hustings.layers.layer import Layer, find, innermost, unwrapped
 from hustings.layers.leadership.config import TIMER, LeadershipConfig
 from hustings.layers.leadership.doubts import DOUBT, Doubts
 from hustings.layers.leadership.electors import Electors
@@ -68,6 +69,7 @@ from hustings.layers.leadership.standing import (
     OBSERVER,
     ByStanding,
     is_observer,
+    priority_of,
     with_standing,
 )
 from hustings.layers.leadership.transfer import PREEMPT, REPEAT, Transfer, preempt
@@ -162,6 +164,9 @@ class LeadershipLayer(Layer):
         self.recovering = False  # was away: until it knows the leader, the election hears nothing
         self.resuming: Elected | None = None  # the leadership from before it was away
         self.gone = False
+        self._assumed = -math.inf  # when it followed a leader without an election
+        self._knew_leader = False  # whether it ever had one
+        self._affirmed = False  # whether the pending leadership was claimed again, if need be
         self._led = False
         self._had_leader = False  # at the last look
         self.electors = Electors()
@@ -317,6 +322,7 @@ class LeadershipLayer(Layer):
         if term < self.highest:
             return
         self.inner.assume_leader(LeadershipContext(ctx, self, muted=True), leader, term)
+        self._assumed = ctx.now()
         outcome = Elected(leader, term)
         if outcome != self.told:
             self._tell(ctx, outcome)
@@ -347,12 +353,24 @@ class LeadershipLayer(Layer):
         if self.pending is None:
             if self.told != NoLeader(ELECTING):
                 self._tell(ctx, NoLeader(ELECTING))
-            ctx.set_timer(OFFICE, wait)
+            last = min(wait, self.settings.delta)
+            self._affirmed = last == wait
+            ctx.set_timer(OFFICE, wait if self._affirmed else wait - last)
         self.pending = mine
 
     def _take_office(self, ctx: Context) -> None:
-        """No better member has announced itself: this member leads."""
+        """No better member has announced itself: this member leads.
+
+        A worse member may have missed this one's claim, because it still followed the leader
+        before. So this member claims again one delay before it leads, if it has heard such a
+        member. Its leadership has one term from the beginning.
+        """
         if self.pending is not None:
+            self.inner.affirm(self.within(ctx))
+        if self.pending is not None and not self._affirmed:
+            self._affirmed = True
+            ctx.set_timer(OFFICE, self.settings.delta)
+        elif self.pending is not None:
             self._tell(ctx, self.pending)
 
     def _tell(self, ctx: Context, outcome: Outcome) -> None:
@@ -368,6 +386,7 @@ class LeadershipLayer(Layer):
             self.resuming = None
         self.told = outcome
         if isinstance(outcome, Elected):
+            self._knew_leader = True
             stored = ctx.stored.get("term")
             if not isinstance(stored, int) or stored < outcome.term:
                 ctx.persist(term=outcome.term)
@@ -625,6 +644,9 @@ class LeadershipLayer(Layer):
         if self.observer or self.recovering or self.transfer.is_past(ctx, sender):
             return
         self.look(ctx)
+        if self._is_told(ctx, sender, message) or self._is_late(ctx, sender, message):
+            self.settle(ctx)
+            return
         if not self.gone:
             self.resignation.end(ctx)
             if self.held_back:
@@ -634,6 +656,49 @@ class LeadershipLayer(Layer):
             self.incumbency.meet_rival(ctx, sender)
         self.inner.handlers[type(message)](self.inner, self.within(ctx), sender, message)
         self.settle(ctx)
+
+    def _is_told(self, ctx: Context, sender: MemberId, message: Message) -> bool:
+        """Whether a newcomer learned from a leader's own message whom to follow.
+
+        It follows as if another member had told it. If its election saw the message first, a better
+        member would displace the leader, which must stay. A newcomer that saw nobody has begun its
+        election already. It follows a leader that claims for more than the first time: where all
+        begin together, the best must stay.
+        """
+        if self._knew_leader or self.gone or not self.settings.sticky or self.inner.seats > 1:
+            return False
+        claim = self._claim_of(message)
+        if claim is None or not sound(told := LeaderInfoMsg((sender,), claim.term, 0.0)):
+            return False
+        outside = not self.begun
+        if outside:
+            self.reconciliation.compare(ctx, sender, told)
+            asks = self.inquiry.running or not (self.entered or self.held_back)
+            return self.begun or (asks and not self.knows(sender))  # it may come into view yet
+        known = sender in self.electors and claim.term >= self.highest
+        if known and claim.repeated and self.pending is None:
+            self.assume(ctx, sender, claim.term)
+            return True
+        return False
+
+    def _is_late(self, ctx: Context, sender: MemberId, message: Message) -> bool:
+        """Whether the leader sent this before what this member was told of its priority.
+
+        A better member would displace the leader because of it.
+        """
+        held = self.held
+        if held is None or held.leader != sender or sender not in self.electors:
+            return False
+        if self.inner.seats > 1 or ctx.now() > self._assumed + self.settings.delta:
+            return False
+        claim = self._claim_of(message)
+        if claim is None or claim.candidate is None or claim.term > held.term:
+            return False
+        return priority_of(claim.candidate) < self.electors.priority(sender)
+
+    def _claim_of(self, message: Message) -> Claim | None:
+        election, inner = unwrapped(self.inner, message)
+        return election.claim_of(inner)
 
     @upon(HandOverMsg)
     def _on_hand_over(self, ctx: Context, sender: MemberId, message: HandOverMsg) -> None:

@@ -107,6 +107,8 @@ class Reconciliation:
         if leader != ctx.me.id:
             layer.electors.tell(leader, info.priority)
         held = layer.held
+        if layer.pending is not None and layer.inner.term < info.term <= MAX_TERM:
+            layer.inner.term = info.term  # so that its leadership begins in a later one
         if layer.resuming is not None:
             self._compare_before_resuming(ctx, sender, layer.resuming, info)
         elif held is None:

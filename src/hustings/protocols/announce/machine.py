@@ -46,7 +46,7 @@ from typing import ClassVar
 
 from hustings.core.choice import Candidate, Choice, MemberId
 from hustings.core.context import Context, TimerKey
-from hustings.core.election import Assumptions, Election, upon
+from hustings.core.election import Assumptions, Claim, Election, upon
 from hustings.core.errors import BadInput
 from hustings.core.messages import Message
 from hustings.core.outcome import ELECTING, Elected, NoLeader, Outcome
@@ -381,6 +381,16 @@ class Machine(Election):
             self.lose(ctx, leader)
 
     # Entry points for others
+
+    def claim_of(self, message: Message) -> Claim | None:
+        if not isinstance(message, AnnounceMsg):
+            return None
+        return Claim(message.term, message.candidate, message.number > 1)
+
+    def affirm(self, ctx: Context) -> None:
+        if self.phase == ANNOUNCE and (self.contested or self.reign < self.term):
+            self.contested = True
+            self.announce(ctx)
 
     def call(self, ctx: Context) -> None:
         if self.phase == LISTEN:
