@@ -13,7 +13,13 @@ from collections.abc import Sequence
 CORES = 2  # that compute while the others wait
 
 # Seconds that a test waits, about; only the ratios matter.
-WAITING = {"tests/agent/": 2.0, "tests/fence/": 0.5, "tests/guard/": 1.5, "tests/net/": 0.4}
+WAITING = {
+    "tests/agent/": 2.0,
+    "tests/apps/": 3.0,
+    "tests/fence/": 0.5,
+    "tests/guard/": 1.5,
+    "tests/net/": 0.4,
+}
 ENGINES = ("etcd", "memory", "nats", "postgres", "redis", "valkey", "zookeeper")
 
 # Of those that compute, the long ones come first: the last to run should be short.

@@ -139,6 +139,7 @@ def test_the_source_keeps_all_contracts() -> None:
 DOORS = (
     "hustings",
     "hustings.__main__",
+    "hustings.asgi",
     "hustings.blocking",
     "hustings.cli",
     "hustings.fence",

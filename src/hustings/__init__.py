@@ -46,7 +46,7 @@ _WHERE = {
     "once": "hustings.scheduled",
 }
 
-_MODULES = ("blocking", "testing")
+_MODULES = ("asgi", "blocking", "testing")
 
 __all__ = [
     "BadInput",

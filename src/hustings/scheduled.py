@@ -13,6 +13,9 @@ tests.
 `Member.run` says what a job is. A period is not recorded anywhere: after a failover the next leader
 runs the job at once.
 
+A job that nobody waits for (`start`, and the web server's `hustings.asgi`) is not given up when the
+group cannot be joined at once: the log says why, and it is tried again.
+
 Law: decorating does nothing. No key is read, no thread and no socket is there before the job is run
 or started, so a module with jobs can be imported anywhere, also before a fork.
 """
@@ -23,23 +26,36 @@ import asyncio
 import atexit
 import functools
 import inspect
+import os
 import signal
 import threading
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType, TracebackType
 from typing import Any, Generic, ParamSpec, Self, TypeVar
 
 from hustings import blocking
-from hustings.core.errors import BadInput, UnknownName
+from hustings.blocking.loop import Flag
+from hustings.core.durations import show_duration
+from hustings.core.errors import BadInput, HustingsError, UnknownName, printable
 from hustings.joining import join
-from hustings.net.job import GRACE, check_plain_function, is_coroutine_function, job_options
-from hustings.net.member_state import NotLeader
+from hustings.net.job import (
+    GRACE,
+    check_plain_function,
+    error_words,
+    is_coroutine_function,
+    job_options,
+)
+from hustings.net.logs import ERROR, WARNING, MemberLog
+from hustings.net.member import Member
+from hustings.net.member_state import Leadership, NotLeader
+from hustings.net.restarts import Restart, RestartPolicy, Restarts
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 _EXIT_S = 2.0  # seconds that a job in a thread has when the interpreter exits
+_AGAIN_S = 1.0  # seconds until a group that could not be joined is tried again; this doubles
 _JOIN_OPTIONS = tuple(inspect.signature(join).parameters)[1:]
 
 
@@ -70,13 +86,13 @@ def once(
         "drain": drain,
         "grace": grace,
     }
-    job_options(**running)
+    grace_s = job_options(**running).grace_s
     for name in options:
         if name not in _JOIN_OPTIONS:
             raise UnknownName("option", name, [*running, *_JOIN_OPTIONS])
 
     def decorate(job: Callable[P, R]) -> ScheduledJob[P, R]:
-        return ScheduledJob(group, job, running, options)
+        return ScheduledJob(group, job, running, options, grace_s)
 
     return decorate
 
@@ -90,9 +106,11 @@ class ScheduledJob(Generic[P, R]):
         job: Callable[P, R],
         running: Mapping[str, Any],
         options: Mapping[str, Any],
+        grace_s: float,
     ) -> None:
         self.group = group
-        self._job = job
+        self.function = job
+        self._grace_s = grace_s
         self._running = dict(running)
         self._options = dict(options)
         self.asynchronous = is_coroutine_function(job)
@@ -100,9 +118,30 @@ class ScheduledJob(Generic[P, R]):
             check_plain_function(job)
             del self._running["grace"]
         functools.update_wrapper(self, job)
+        self._member: Member | blocking.Member | None = None  # of this process
+
+    @property
+    def state(self) -> Leadership | None:
+        """Who leads the group, as this process knows; None unless the job is kept here."""
+        member = self._member
+        return None if member is None or member.closed else member.state
+
+    @property
+    def log(self) -> MemberLog:
+        """Writes records about this job, also when there is no member."""
+        return MemberLog(self.group, self.log_name)
+
+    def tell_failed(self, error: BaseException) -> None:
+        """Write that the job is over because of an error."""
+        said = f"the job is over, and does not run again: {error_words(error)}"
+        self.log.say(ERROR, "job-failed", said, error=error)
+
+    def check(self) -> None:
+        """Read all options, and start nothing; `BadInput` says what is wrong."""
+        join(self.group, **self._options)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        return self._job(*args, **kwargs)
+        return self.function(*args, **kwargs)
 
     def run(self) -> Any:
         """Join the group, run the job until it has finished, and leave; its result.
@@ -135,40 +174,132 @@ class ScheduledJob(Generic[P, R]):
     def start(self) -> RunningJob:
         """Join the group and run the job in a thread of its own; this returns at once.
 
-        Call it in the process that is to run the job: after a fork, not before.
+        Call it in the process that is to run the job: after a fork, not before. A group that cannot
+        be joined now is tried again.
         """
-        return RunningJob(self)
+        self.check()
+        return RunningJob(self, retry=True)
 
-    async def serve(self) -> Any:
+    async def serve(self, *, retry: bool = False) -> Any:
         """Join the group, run the job until it has finished, and leave; its result.
 
-        Inside an event loop. A plain function runs in a thread. Cancel this call to end the job.
+        Inside an event loop. A plain function runs in a thread. Cancel this call to end the job:
+        then it waits `grace` for a thread to end, too, and no longer. With `retry` a group that
+        cannot be joined now is tried again.
         """
+        self.check()
         if self.asynchronous:
-            async with join(self.group, **self._options) as member:
-                job: Any = self._job
-                return await member.run(job, **self._running)
-        running = self.start()
+            return await self._serve_here(retry)
+        running = RunningJob(self, retry)
         try:
-            return await running.ended()
-        finally:
-            await asyncio.get_running_loop().run_in_executor(None, running.stop)
+            await running.over()
+        except asyncio.CancelledError:
+            running.stop_soon()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._grace_s):
+                    await running.over()
+            if running.running:
+                waited = show_duration(self._grace_s)
+                said = (
+                    f"the job goes on {waited} after it was asked to end: nobody waits any longer"
+                )
+                self.log.say(WARNING, "job-late", said)
+            raise
+        return running.wait(_EXIT_S)
 
-    def in_this_thread(self, opened: Callable[[blocking.Member], None] | None = None) -> Any:
-        """Run a plain function here; `opened` gets the member."""
-        with blocking.join(self.group, **self._options) as member:
-            if opened is not None:
-                opened(member)
-            job: Any = self._job
+    async def _serve_here(self, retry: bool) -> Any:
+        with self._only_job_of_its_group():
+            member = await self._joined_here(retry)
+            try:
+                with self._kept_by(member):
+                    job: Any = self.function
+                    return await member.run(job, **self._running)
+            finally:
+                await member.leave()
+
+    async def _joined_here(self, retry: bool) -> Member:
+        tries = _tries()
+        while True:
+            joining = join(self.group, **self._options)
+            try:
+                return await joining.open()
+            except (HustingsError, OSError) as error:
+                if not retry:
+                    raise
+                await asyncio.sleep(self._say_again(tries, error))
+
+    def in_this_thread(self, running: RunningJob | None = None) -> Any:
+        """Run a plain function here, until `running` is stopped."""
+        with (
+            self._only_job_of_its_group(),
+            self._joined_in_thread(running) as member,
+            self._kept_by(member),
+        ):
+            if running is not None:
+                running.ends_by(member.close)
+            job: Any = self.function
             return member.run(job, **self._running)
+
+    def _joined_in_thread(self, running: RunningJob | None) -> blocking.Member:
+        tries = _tries()
+        while True:
+            joining = blocking.join(self.group, **self._options)
+            try:
+                return joining.open()
+            except (HustingsError, OSError) as error:
+                if running is None or not running.retry:
+                    raise
+                running.pause(self._say_again(tries, error))
+
+    def _say_again(self, tries: Restarts, error: Exception) -> float:
+        delay = tries.after(1, 0.0) or _AGAIN_S
+        said = f"the group cannot be joined now: {printable(str(error))}; it is tried again in "
+        self.log.say(WARNING, "not-joined", said + show_duration(delay))
+        return delay
+
+    @contextmanager
+    def _kept_by(self, member: Member | blocking.Member) -> Iterator[None]:
+        self._member = member
+        try:
+            yield
+        finally:
+            if self._member is member:
+                self._member = None
+
+    @contextmanager
+    def _only_job_of_its_group(self) -> Iterator[None]:
+        """Refuse a second job in a group: one member leads it, and the other job would never run.
+
+        A forked child begins anew.
+        """
+        place = (os.getpid(), self.group)
+        with _GROUPS_LOCK:
+            users = _GROUPS.setdefault(place, [])
+            check_groups([*users, self])
+            users.append(self)
+        try:
+            yield
+        finally:
+            with _GROUPS_LOCK:
+                users.remove(self)
+                if not users:
+                    _GROUPS.pop(place, None)
+
+    @property
+    def log_name(self) -> str:
+        """The job's name in a sentence."""
+        return str(getattr(self, "__name__", "job"))
 
 
 class RunningJob:
     """A job that runs in a thread. Use it with `with`, or call `stop`."""
 
-    def __init__(self, scheduled: ScheduledJob[Any, Any]) -> None:
+    def __init__(self, scheduled: ScheduledJob[Any, Any], retry: bool) -> None:
         self._scheduled = scheduled
+        self.retry = retry  # whether a group that cannot be joined is tried again
+        self._process = os.getpid()
         self._stopping = False
+        self._stopped = Flag()
         self._lock = threading.Lock()
         self._end: Callable[[float | None], None] | None = None
         self._over: list[Callable[[], object]] = []
@@ -186,8 +317,11 @@ class RunningJob:
 
     def stop(self, timeout: float | None = None) -> None:
         """End the job, and leave the group; wait at most `timeout` seconds for it."""
+        if os.getpid() != self._process:
+            return  # a forked child has no job
         with self._lock:
             self._stopping, end = True, self._end
+        self._stopped.set()
         if end is not None:
             end(timeout)
         if self._thread is not threading.current_thread():
@@ -203,8 +337,15 @@ class RunningJob:
             raise self.error
         return self.result
 
-    async def ended(self) -> Any:
-        """The same, in an event loop."""
+    def stop_soon(self) -> None:
+        """The same as `stop`, but return at once.
+
+        Not on an executor of an event loop: the loop waits for such threads when it ends.
+        """
+        threading.Thread(target=self.stop, name=f"{self._thread.name} stops", daemon=True).start()
+
+    async def over(self) -> None:
+        """Wait, in an event loop, until the job is over."""
         loop, over = asyncio.get_running_loop(), asyncio.Event()
 
         def tell() -> None:
@@ -216,7 +357,6 @@ class RunningJob:
         if not self._thread.is_alive():
             over.set()
         await over.wait()
-        return self.wait(_EXIT_S)
 
     def __enter__(self) -> Self:
         return self
@@ -239,6 +379,8 @@ class RunningJob:
                 self.error = error
         except BaseException as error:
             self.error = error
+            if self.retry:  # nobody waits for it
+                self._scheduled.tell_failed(error)
         finally:
             with self._lock:
                 self._end = None
@@ -249,11 +391,13 @@ class RunningJob:
     def _work(self) -> Any:
         scheduled = self._scheduled
         if not scheduled.asynchronous:
-            return scheduled.in_this_thread(self._opened)
-        return asyncio.run(self._serve(scheduled.serve()))
+            return scheduled.in_this_thread(self)
+        return asyncio.run(self._serve(scheduled.serve(retry=self.retry)))
 
-    def _opened(self, member: blocking.Member) -> None:
-        self._ends_by(member.close)
+    def pause(self, seconds: float) -> None:
+        """Wait, but not longer than until `stop` is called."""
+        if self._stopped.wait(seconds):
+            raise NotLeader("it was stopped before it began")
 
     async def _serve(self, serving: Coroutine[Any, Any, Any]) -> Any:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
@@ -264,17 +408,38 @@ class RunningJob:
                 loop.call_soon_threadsafe(task.cancel)
 
         try:
-            self._ends_by(end)
+            self.ends_by(end)
         except BaseException:
             serving.close()
             raise
         return await serving
 
-    def _ends_by(self, end: Callable[[float | None], None]) -> None:
+    def ends_by(self, end: Callable[[float | None], None]) -> None:
+        """`stop` calls `end`; raises `NotLeader` if it was called already."""
         with self._lock:
             if self._stopping:
                 raise NotLeader("it was stopped before it began")
             self._end = end
+
+
+_GROUPS: dict[tuple[int, str], list[ScheduledJob[Any, Any]]] = {}  # what runs, by process, group
+_GROUPS_LOCK = threading.Lock()
+
+
+def check_groups(jobs: Sequence[ScheduledJob[Any, Any]]) -> None:
+    """Refuse two jobs of one group."""
+    first: dict[str, ScheduledJob[Any, Any]] = {}
+    for job in jobs:
+        other = first.setdefault(job.group, job)
+        if other.function is not job.function:
+            raise BadInput(
+                f"{other.log_name} and {job.log_name} are two jobs of group {job.group!r}: one "
+                "member leads a group and runs its own job only, so give each job its own group"
+            )
+
+
+def _tries() -> Restarts:
+    return Restarts(RestartPolicy(Restart.ALWAYS, _AGAIN_S))
 
 
 def _exit(number: int, frame: FrameType | None) -> None:

@@ -253,13 +253,13 @@ def tell_restart(log: MemberLog, term: AnyTerm, error: BaseException | None, del
     """Write that a job raised and runs again."""
     if error is not None:
         again = show_duration(float(f"{max(0.0, delay):.3g}"))
-        _raised(log, term, error, f"the job raised {_told(error)}; it runs again in {again}")
+        _raised(log, term, error, f"the job raised {error_words(error)}; it runs again in {again}")
 
 
 def tell_late(log: MemberLog, term: AnyTerm | None, error: BaseException | None) -> None:
     """Write that a job raised when it had to end."""
     if error is not None:
-        _raised(log, term, error, f"the job raised {_told(error)} while it was ended")
+        _raised(log, term, error, f"the job raised {error_words(error)} while it was ended")
 
 
 def _raised(log: MemberLog, term: AnyTerm | None, error: BaseException, said: str) -> None:
@@ -299,6 +299,7 @@ def _name(job: object) -> str:
     return getattr(job, "__qualname__", None) or repr(job)
 
 
-def _told(error: BaseException) -> str:
+def error_words(error: BaseException) -> str:
+    """An error in a sentence, with its class."""
     said = printable(str(error))
     return f"{type(error).__name__}: {said}" if said else type(error).__name__
