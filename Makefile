@@ -19,7 +19,7 @@ UPGRADE :=
 WORKERS := 6
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check compiled quick soak mutants bench docs dist venv lock clean
+.PHONY: help demo test check compiled quick soak mutants bench docs site dist venv lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -65,6 +65,9 @@ bench: .venv-bench/ready ## measure against peers and write bench/RESULTS.md
 
 docs: .venv/ready ## regenerate docs/reference and docs/coverage.md
 	@$(DEV)/python -m scripts.write_reference
+
+site: .venv/ready ## build the documentation site in build/site
+	@$(DEV)/python -m scripts.build_site
 
 dist: .venv/ready ## build the source archive and the wheel in dist/
 	@$(DEV)/python -m scripts.release --build
