@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from hustings._version import __version__ as __version__
     from hustings.core.errors import BadInput as BadInput
     from hustings.core.errors import HustingsError as HustingsError
+    from hustings.core.errors import Unavailable as Unavailable
     from hustings.joining import Joining as Joining
     from hustings.joining import join as join
     from hustings.net.campaign import Term as Term
@@ -41,6 +42,7 @@ _WHERE = {
     "NotTakenOver": "hustings.net.member_state",
     "Peer": "hustings.net.member_state",
     "Term": "hustings.net.campaign",
+    "Unavailable": "hustings.core.errors",
     "__version__": "hustings._version",
     "join": "hustings.joining",
     "once": "hustings.scheduled",
@@ -61,6 +63,7 @@ __all__ = [
     "NotTakenOver",
     "Peer",
     "Term",
+    "Unavailable",
     "__version__",
     "join",
     "once",

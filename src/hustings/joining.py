@@ -8,6 +8,7 @@ import socket
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -29,7 +30,7 @@ from hustings.net.files import make_state_folder, shown, state_folder
 from hustings.net.filter import FrameFilter
 from hustings.net.keys import ring_of
 from hustings.net.limits import Counters, Limits
-from hustings.net.logs import MemberLog
+from hustings.net.logs import WARNING, MemberLog
 from hustings.net.member import Member, checked_attributes
 from hustings.net.node import MemberNode
 from hustings.net.peer_addresses import Place
@@ -114,6 +115,7 @@ def join(
     guard: GuardLike | None = None,
     ttl: str | float | None = None,
     guard_settings: Mapping[str, object] | None = None,
+    guard_wait: str | float | None = None,
     transport: Transport | None = None,
     seed: int | None = None,
     incarnation: int | None = None,
@@ -121,8 +123,7 @@ def join(
     """Join a group: `async with hustings.join("billing") as member:`.
 
     Members of one group find each other on one machine if the same user runs them, unless `local`
-    is False. To others they find their way by `seeds`: addresses of members. Some of these should
-    be up sooner or later.
+    is False. They find others by `seeds`: addresses of members that are up sooner or later.
 
     `protocol` is a name, `module:Class`, `file.py:Class` or the class of an election. `detector` is
     accrual, heartbeat, or one of your own, named in the same ways.
@@ -142,14 +143,13 @@ def join(
     Without a `guard` leadership is an opinion. With a guard (`etcd://127.0.0.1:2379`,
     `quorum://a,b,c`, ...) a member leads only with a lease of `ttl` from the guard, and has a token
     for the resource to check. All members have the same guard. A guard that does not answer is
-    tried for ten seconds.
+    tried for `guard_wait` (10s); then `Unavailable` is raised.
 
     Bad arguments raise `BadInput` here, before anything has started. What only the system can tell,
     for example a port in use, raises when the member is opened.
     """
-    check_label("group", group)
-    name = _named(name, kept=state is not None)
-    made = _guard(guard, group, ttl, guard_settings)
+    name = _named(group, name, kept=state is not None)
+    made = _guard(guard, group, ttl, guard_settings, guard_wait)
     policy, group_address = multicast_policy(multicast)
     design = Design(
         kind=_kind(protocol),
@@ -193,17 +193,19 @@ def _guard(
     group: str,
     ttl: str | float | None,
     settings: Mapping[str, object] | None,
+    wait: str | float | None,
 ) -> GroupGuard | None:
     if guard is None:
-        if ttl is not None or settings:
+        if ttl is not None or settings or wait is not None:
             raise BadInput(
-                "ttl and guard_settings go with a guard: give one, as guard='quorum://a,b,c'"
+                "ttl, guard_settings and guard_wait go with a guard: give one, as "
+                "guard='quorum://a,b,c'"
             )
         return None
     # A member without a guard does not load the guard's code, a tenth of its memory.
     from hustings.guard.config import guard_for  # noqa: PLC0415 (memory: few have guards)
 
-    return guard_for(guard, group, member_id, ttl, settings)
+    return guard_for(guard, group, member_id, ttl, settings, wait)
 
 
 def _wanted(
@@ -235,7 +237,9 @@ def _wanted(
     )
 
 
-def _named(name: str | None, kept: bool) -> str:
+def _named(group: str, name: str | None, kept: bool) -> str:
+    """The member's name; both names are checked."""
+    check_label("group", group)
     if kept and name is None:
         raise BadInput("state needs a name: one that is made up is another one at each start")
     name = default_name() if name is None else name
@@ -499,7 +503,10 @@ async def _agreed(wanted: Wanted) -> AgreedConfig:
     guard, lease = wanted.guard, wanted.config.lease
     fields: tuple[Field, ...] = ()
     if guard is not None and lease is not None and not wanted.design.observer:
-        fields = await guard.agreed(lease.asked, MemberLog(wanted.group, wanted.name).note)
+        log = MemberLog(wanted.group, wanted.name)
+        if guard.is_engine:
+            await guard.open(partial(log.say, WARNING, "guard-waits"))
+        fields = await guard.agreed(lease.asked, log.note)
     return agreed_config(wanted.design, wanted.config, wanted.places.multicast, fields)
 
 

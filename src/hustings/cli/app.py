@@ -1,7 +1,7 @@
 """The commands, and what every one of them does about errors.
 
-Exit codes: 0 fine, 1 a check failed, 2 bad usage or input with one sentence on stderr, 130 stopped
-by Ctrl-C.
+Exit codes: 0 fine, 1 a check failed, 2 bad usage or input with one sentence on stderr, 75 something
+outside was not there in time, 130 stopped by Ctrl-C.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def run(arguments: list[str]) -> int:
     try:
         result = hustings.main(arguments, prog_name="hustings", standalone_mode=False)
     except BadInput as error:
-        return _say(str(error))
+        return _say(str(error), error.exit_code)
     except NoArgsIsHelpError as error:
         click.echo(error.format_message())
         return FINE
@@ -148,7 +148,7 @@ def run(arguments: list[str]) -> int:
     return result if isinstance(result, int) else FINE
 
 
-def _say(sentence: str) -> int:
+def _say(sentence: str, code: int = BAD_INPUT) -> int:
     with suppress(OSError):  # where no message can be written, the exit code remains
         click.echo(f"hustings: {printable(' '.join(sentence.split()))}", err=True)
-    return BAD_INPUT
+    return code

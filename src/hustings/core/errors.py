@@ -8,6 +8,7 @@ comes from outside: something arrived that could not be accepted.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import ClassVar
 
 _MANY = 60  # names that a sentence can list
 
@@ -37,6 +38,18 @@ class HustingsError(Exception):
 
 class BadInput(HustingsError):
     """A user's mistake, told in one sentence before anything has started."""
+
+    exit_code: ClassVar[int] = 2  # of a command
+
+
+class Unavailable(BadInput):
+    """Something outside is not there yet, as an engine that starts late: a later try may succeed.
+
+    Its exit code is that of a temporary failure (EX_TEMPFAIL of sysexits.h). So a service manager
+    can tell it from a mistake, and start the command again.
+    """
+
+    exit_code = 75
 
 
 class UnknownName(BadInput):

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from hustings.core.choice import MemberId
 from hustings.core.durations import parse_duration, show_duration
 from hustings.core.election import Election
-from hustings.core.errors import BadInput
+from hustings.core.errors import BadInput, Unavailable
 from hustings.guard.base import Guarantees, Guard, Holder, Unreachable
 from hustings.guard.client import LeaseClient
 from hustings.guard.quorum import SCHEME, GroupVoters, VoterOptions
@@ -26,12 +27,14 @@ from hustings.net.agreed_config import Field
 from hustings.net.node import MemberNode
 
 GuardLike = str | Callable[[str], Guard]
+T = TypeVar("T")
 
 SCOPES = ("election", "dc", "lease", "recipe", "context")  # options that choose a part of an engine
 _INCARNATION_BITS = 62
 MOST_KIND = 24  # characters
-PATIENCE = 10.0  # seconds for which a member that opens tries an engine that does not answer
-_AGAIN = 0.5
+WAIT_S = 10.0  # seconds for which a member that opens tries an engine that does not answer
+LONGEST_WAIT_S = 86_400.0
+_AGAIN, _LONGEST_PAUSE = 0.5, 5.0  # seconds between two tries: the first pause, and the longest
 
 
 @dataclass(slots=True)
@@ -49,6 +52,7 @@ class GroupGuard:
     named: bool = False  # whether the address is a name that a user chose
     known_as: str = ""  # the engine's own identity, once the engine was asked
     opened: Guard | None = None  # until a lease client takes it
+    wait_s: float = WAIT_S  # how long an engine that does not answer is tried
 
     @property
     def kind(self) -> str:
@@ -78,14 +82,9 @@ class GroupGuard:
         return (kind, Field("guard engine", await self._identity(note), True), *scope)
 
     async def _identity(self, note: Callable[[str], None]) -> str:
-        if self.named or type(self._guard())._name is Guard._name:
+        if self.named:
             return self.address
-        guard = await self._open(note)
-        try:
-            self.known_as = await guard.identity()
-        except Unreachable as error:
-            await self.close()
-            raise BadInput(f"guard {self.shown} does not tell which one it is: {error}") from None
+        await self.open(note)
         return self.known_as or self.address
 
     def _guard(self) -> Guard:
@@ -95,14 +94,50 @@ class GroupGuard:
             self.made = self.make()
         return self.made
 
-    async def _open(self, note: Callable[[str], None]) -> Guard:
-        """Open the guard. It stays open until a lease client takes it, or until `close`."""
+    async def open(self, note: Callable[[str], None]) -> Guard:
+        """Open the engine. It stays open until a lease client takes it, or until `close`.
+
+        `note` hears that it does not answer yet.
+        """
         if self.opened is None:
             guard = self._guard()
             self.made = None  # no guard is opened twice
-            await _open(guard, self.shown, PATIENCE, note)
+            try:
+                await self.until_it_answers(guard.open, note)
+                if not self.named:
+                    self.known_as = await self.until_it_answers(guard.identity, note)
+            except BaseException:
+                await guard.close()
+                raise
             self.opened = guard
         return self.opened
+
+    async def until_it_answers(
+        self, ask: Callable[[], Awaitable[T]], note: Callable[[str], None]
+    ) -> T:
+        """Ask the engine something. If it does not answer, ask again for a while, less and less."""
+        loop, length = asyncio.get_running_loop(), show_duration(self.wait_s)
+        began, pause, told = loop.time(), _AGAIN, False
+        while True:
+            try:
+                answer = await ask()
+            except Unreachable as error:
+                left = began + self.wait_s - loop.time()
+                if left <= 0:
+                    raise Unavailable(
+                        f"guard {self.shown} did not answer for {length} ({error}): start it, or "
+                        "correct its address"
+                    ) from None
+                if not told:
+                    note(f"guard {self.shown} does not answer: trying for {length} ({error})")
+                    told = True
+                await asyncio.sleep(min(pause, left))
+                pause = min(2 * pause, _LONGEST_PAUSE)
+            else:
+                if told:
+                    waited = show_duration(round(loop.time() - began, 1))
+                    note(f"guard {self.shown} answers after {waited}")
+                return answer
 
     async def close(self) -> None:
         """Close a guard that was opened and that no lease client took."""
@@ -121,7 +156,7 @@ class GroupGuard:
         """An open lease client of a member for its engine; None where members vote."""
         if not self.is_engine:
             return None
-        guard = await self._open(note)
+        guard = await self.open(note)
         self.opened = None
         guard.known_as = self.known_as
         # Not the incarnation: two processes with copies of one state would be the same holder.
@@ -157,8 +192,13 @@ def guard_for(
     id_of: Callable[[str], MemberId],
     ttl: str | float | None = None,
     settings: Mapping[str, object] | None = None,
+    wait: str | float | None = None,
 ) -> GroupGuard:
     """The guard that plain options mean; checks the address."""
+    wait_s = WAIT_S if wait is None else parse_duration(wait, "guard_wait")
+    if not 0 <= wait_s <= LONGEST_WAIT_S:
+        longest = show_duration(LONGEST_WAIT_S)
+        raise BadInput(f"guard_wait must be at most {longest}, not {show_duration(wait_s)}")
 
     def lease(guarantees: Guarantees) -> dict[str, object]:
         """The lease settings. The drift is the engine's, unless the user gives one."""
@@ -175,6 +215,7 @@ def guard_for(
             lease(made.guarantees),
             make=lambda: guard(group),
             made=made,
+            wait_s=wait_s,
         )
     url = parse_url(guard)
     if url.scheme == SCHEME:
@@ -191,6 +232,7 @@ def guard_for(
         address=url.identity or _address(url),
         scope=_scope(url),
         named=bool(url.identity),
+        wait_s=wait_s,
     )
 
 
@@ -216,25 +258,3 @@ def _address(url: GuardUrl) -> str:
     port = BY_SCHEME[url.scheme].port if url.scheme in BY_SCHEME else None
     places = sorted(f"{host}:{given or port or ''}" for host, given in url.hosts)
     return ",".join(places) or "this machine"
-
-
-async def _open(guard: Guard, shown: str, patience: float, note: Callable[[str], None]) -> None:
-    """Open a guard. If it does not answer, try for a while, and then give up."""
-    loop = asyncio.get_running_loop()
-    end, told = loop.time() + patience, False
-    while True:
-        try:
-            await guard.open()
-        except Unreachable as error:
-            if loop.time() + _AGAIN >= end:
-                await guard.close()
-                raise BadInput(
-                    f"guard {shown} did not answer for {show_duration(patience)} ({error}): start "
-                    "it, or correct its address"
-                ) from None
-            if not told:
-                note(f"guard {shown} does not answer: trying for {show_duration(patience)}")
-                told = True
-            await asyncio.sleep(_AGAIN)
-        else:
-            return

@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from hustings.core.errors import BadInput
+from hustings.core.errors import BadInput, Unavailable
 from hustings.guard import Guard, Unreachable
-from hustings.guard import config as module
 from hustings.guard.config import MOST_KIND, GroupGuard, guard_for
 from hustings.guard.memory import MemoryGuard, Register
 from hustings.guard.quorum import GroupVoters, VoterOptions
@@ -41,6 +40,15 @@ def test_the_lease_is_the_guards_unless_somebody_knows_better() -> None:
     asked = chosen("memory://x", ttl="5s", settings={"drift": 0.01, "margin": 1.0}).lease
     assert dict(asked) == {"drift": 0.01, "margin": 1.0, "ttl": 5.0}
     assert chosen(VOTERS, ttl=4.0).lease["ttl"] == 4.0
+
+
+def test_how_long_an_engine_is_waited_for() -> None:
+    assert chosen("memory://x").wait_s == 10.0
+    assert chosen("memory://x", wait="2m").wait_s == 120.0
+    assert chosen(lambda group: MemoryGuard(Register()), wait=0).wait_s == 0.0
+    for wrong in ("-1s", "2d", "25h", True):
+        with pytest.raises(BadInput, match="guard_wait"):
+            chosen("memory://x", wait=wrong)
 
 
 def test_a_guard_of_ones_own_is_named_after_its_class() -> None:
@@ -162,6 +170,7 @@ def engine_field(guard: Guard, address: str = "there", named: bool = False) -> s
     )
 
     async def asked() -> dict[str, str]:
+        it.wait_s = 0.02
         fields = await it.agreed(5.0, print)
         await it.close()
         return {field.name: field.value for field in fields}
@@ -176,7 +185,7 @@ def test_an_engine_is_known_by_what_it_says_it_is() -> None:
     assert engine_field(Named("")) == "there", "or by its address"
     assert engine_field(Named("cluster-7"), named=True) == "there", "or by the name it was given"
     assert engine_field(MemoryGuard(Register())) == "there"
-    with pytest.raises(BadInput, match="does not tell which one it is: gone"):
+    with pytest.raises(Unavailable, match=r"own:// did not answer for 20ms \(gone\)"):
         engine_field(Named(Unreachable("gone")))
 
 
@@ -232,23 +241,6 @@ def test_addresses_are_compared_without_what_does_not_matter(
 ) -> None:
     it = chosen(url)
     assert (it.address, it.scope, it.named) == (address, scope, False)
-
-
-def test_an_engine_that_is_away_is_waited_for_and_then_given_up(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(module, "_AGAIN", 0.01)
-    notes: list[str] = []
-    run(module._open(Named("", away=3), "own://", 5.0, told(notes)))
-    assert notes == ["guard own:// does not answer: trying for 5s"]
-    gone = Named("", away=10**6)
-    with pytest.raises(BadInput, match=r"own:// did not answer for 50ms \(it is away\): start"):
-        run(module._open(gone, "own://", 0.05, told(notes)))
-    assert gone.closed == 1
-    at_once: list[str] = []
-    with pytest.raises(BadInput, match="did not answer"):
-        run(module._open(Named("", away=1), "own://", 0.005, told(at_once)))
-    assert at_once == [], "there was no time to try again"
 
 
 # Voters

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hustings.core.errors import BadInput
+from hustings.core.errors import BadInput, Unavailable
 from hustings.guard import Guard, Unreachable
 from hustings.guard import config as module
 from hustings.guard.config import GroupGuard, guard_for
@@ -43,21 +43,21 @@ class Engine(MemoryGuard):
         return "engine-1"
 
 
-def chosen(guard: Guard) -> GroupGuard:
-    return guard_for(lambda group: guard, "jobs", IDS.__getitem__)
+def chosen(guard: Guard, **more: Any) -> GroupGuard:
+    return guard_for(lambda group: guard, "jobs", IDS.__getitem__, **more)
 
 
 # Engines that are away
 
 
-def test_an_engine_is_tried_for_a_while_and_then_given_up() -> None:
+def test_an_engine_is_tried_less_and_less_often_and_then_given_up() -> None:
     async def story() -> None:
         engine = Engine(there_at=60.0)
         notes: list[str] = []
-        with pytest.raises(BadInput, match=r"own:// did not answer for 10s \(nobody there\)"):
-            await module._open(engine, "own://", 10.0, notes.append)
-        assert engine.opened == [0.5 * number for number in range(20)]
-        assert notes == ["guard own:// does not answer: trying for 10s"]
+        with pytest.raises(Unavailable, match=r"Engine did not answer for 20s \(nobody there\)"):
+            await chosen(engine, wait=20.0).agreed(5.0, notes.append)
+        assert engine.opened == [0.0, 0.5, 1.5, 3.5, 7.5, 12.5, 17.5, 20.0]
+        assert notes == ["guard Engine does not answer: trying for 20s (nobody there)"]
         assert engine.closed == 1
 
     virtually(story())
@@ -66,9 +66,26 @@ def test_an_engine_is_tried_for_a_while_and_then_given_up() -> None:
 def test_an_engine_that_comes_in_time_is_opened() -> None:
     async def story() -> None:
         engine = Engine(there_at=3.0)
-        await module._open(engine, "own://", 10.0, lambda _: None)
-        assert now() == 3.0
+        notes: list[str] = []
+        made = chosen(engine)
+        await made.agreed(5.0, notes.append)
+        assert now() == 3.5
+        assert notes[1:] == ["guard Engine answers after 3.5s"]
         assert engine.closed == 0
+        await made.close()
+
+    virtually(story())
+
+
+def test_an_engine_is_closed_if_nobody_waits_for_it_any_more() -> None:
+    async def story() -> None:
+        engine = Engine(there_at=60.0)
+        asking = asyncio.create_task(chosen(engine).agreed(5.0, lambda _: None))
+        await asyncio.sleep(3.0)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        assert engine.closed == 1
 
     virtually(story())
 
@@ -93,7 +110,7 @@ def test_an_engine_is_opened_before_anybody_asks_it() -> None:
         made.known_as = "engine-1"
         asks = await made.client("a", IDS.__getitem__, lambda _: None, lambda: None, lambda: (0, 0))
         assert asks is not None
-        assert engine.opened[-1] == 2.0
+        assert engine.opened[-1] == 3.5
         assert asks.guard.known_as == "engine-1"
         await asks.close()
         await asyncio.sleep(0)
