@@ -6,6 +6,7 @@ for the bound of a leader that fell silent.
 
 from __future__ import annotations
 
+import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from hustings.agent.supervisor import SETTLE_S
+from hustings.core.durations import parse_duration
 from hustings.net.keys import new_key
 from tests.net.journal import Journal
 from tests.net.running import Runs, group_of_runs, until
@@ -66,8 +68,9 @@ def test_several_machines(runs: Runs, tmp_path: Path) -> None:
     assert journal.overlaps() == []
     one, other = journal.spans()
     assert other.first - one.last >= SETTLE_S  # it waits for the bound, not for what it can see
-    waits = f"waits, for at most 1.6s: the command of {first.name} may still run"
-    assert any(waits in each.said for each in runs.others(first))
+    waits = rf"waits, for at most (\S+): the command of {first.name} may still run"
+    (told,) = re.findall(waits, "".join(each.said for each in runs.others(first)))
+    assert 0 < parse_duration(told, "the wait") <= 1.6  # less, if it began late on a busy machine
 
 
 def test_a_leader_that_hands_over_is_not_waited_for(runs: Runs, tmp_path: Path) -> None:
