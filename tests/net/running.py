@@ -97,7 +97,7 @@ class Running:
     @property
     def address(self) -> str:
         until(lambda: " is a member of group " in self.said, f"{self.name} joins: {self.said}")
-        found = re.search(rf"^hustings: {self.name} at (\S+) is a member of group", self.said, re.M)
+        found = re.search(rf"info    hustings: {self.name} at (\S+) is a member", self.said)
         assert found is not None, self.said
         return found[1]
 

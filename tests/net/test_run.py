@@ -238,7 +238,7 @@ def test_input_and_output_are_the_commands(tmp_path: Path) -> None:
 def test_the_promise_is_told_at_the_start(runs: Runs) -> None:
     one = runs.start("exit 0", grace="2s")
     assert one.wait() == 0
-    assert "the command and all that it started end within 3.25s" in one.said
+    assert "the command and all that it started end within 3.65s" in one.said
     assert "advisory: a member that takes over waits until the command is gone" in one.said
 
 

@@ -54,6 +54,7 @@ class ChildCommand:
         until: Callable[[], float | None] = lambda: None,
         sole: bool = False,
         lock: int | None = None,
+        output: int | None = None,
     ) -> None:
         """`until`: the time up to which this member leads, if a guard says so, by `time.monotonic`.
 
@@ -62,6 +63,9 @@ class ChildCommand:
 
         `sole`: this process adopts orphans and starts nothing else, so each adopted process is
         ours.
+
+        `output` is a descriptor for both outputs of the command, which then reads no input. Without
+        it the command has the streams of this process.
         """
         self._loop = asyncio.get_running_loop()
         self.over: asyncio.Future[CommandEnd] = self._loop.create_future()
@@ -95,6 +99,9 @@ class ChildCommand:
                 [sys.executable, "-I", "-S", supervisor.__file__, *arguments],
                 env=dict(environment),
                 pass_fds=kept,
+                stdin=None if output is None else subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
                 start_new_session=True,
             )
         except BaseException:

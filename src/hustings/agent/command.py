@@ -20,7 +20,7 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Container, Mapping, Sequence
+from collections.abc import AsyncIterator, Container, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -28,8 +28,10 @@ from math import ceil, inf
 from typing import TYPE_CHECKING, Any, Protocol
 
 from hustings.agent.child import PULSES, ChildCommand, CommandEnd
-from hustings.agent.clearance import LOOK_S, Clearance, ClearedState, Obstacle, locked_by
-from hustings.agent.supervisor import SETTLE_S, adopt_orphans
+from hustings.agent.clearance import LOOK_S, Clearance, ClearedState, Obstacle
+from hustings.agent.hooks import GRACE_S, LEAD, LOSE, HookRun, Hooks, hook_words, run_hook
+from hustings.agent.logs import EventLog, SilentLog
+from hustings.agent.supervisor import SETTLE_S
 from hustings.core.durations import show_duration
 from hustings.core.errors import BadInput, HustingsError
 from hustings.core.outcome import Guarantee
@@ -39,8 +41,7 @@ from hustings.net.member_state import LeadershipLost
 from hustings.net.restarts import RestartPolicy, Restarts
 
 if TYPE_CHECKING:
-    from hustings.joining import Joining
-    from hustings.net.member import Member
+    from hustings.net.loss_reason import LossReason
 
 ENDING = (signal.SIGINT, signal.SIGTERM)  # forwarded to the whole process group; then we leave
 FORWARDED = (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)  # for the command alone
@@ -66,6 +67,7 @@ class CommandSpec:
     hangup_ends: bool = False  # SIGHUP means that the terminal is gone
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
     secrets: frozenset[str] = frozenset()  # variables that the command may not see
+    hooks: Hooks = field(default_factory=Hooks)
 
 
 def check_guard(guard: str | None) -> None:
@@ -80,7 +82,7 @@ def check_guard(guard: str | None) -> None:
 def lease_for(spec: CommandSpec, guard: str, ttl: float | None) -> dict[str, object]:
     """The lease to ask for, so that the command is gone before another member can lead."""
     check_guard(guard)
-    margin = spec.grace_s + SETTLE_S + MARGIN_S
+    margin = spec.grace_s + SETTLE_S + MARGIN_S + spec.hooks.lose_s
     shortest = 2 * margin
     if ttl is None:
         ttl = max(LEASE, shortest)
@@ -88,7 +90,7 @@ def lease_for(spec: CommandSpec, guard: str, ttl: float | None) -> dict[str, obj
         raise BadInput(
             f"a ttl of {show_duration(ttl)} leaves no time to lead: ending the command may take "
             f"{show_duration(margin)} of it; raise --ttl to {show_duration(shortest)}, or lower "
-            "--grace"
+            + ("--grace" if spec.hooks.on_lose is None else "--grace and --hook-timeout")
         )
     return {"ttl": ttl, "margin": margin}
 
@@ -121,12 +123,6 @@ def environment_for(
     return {name: value for name, value in kept.items() if name not in secrets} | dict(told)
 
 
-class Say(Protocol):
-    """Prints a sentence; details are for users that asked for more."""
-
-    def __call__(self, sentence: str, detail: bool = False) -> None: ...
-
-
 def check_command(command: Sequence[str], path: str | None = None) -> None:
     """Refuse a command that cannot be run, before anything has started."""
     if not sys.platform.startswith("linux"):
@@ -145,10 +141,6 @@ def check_command(command: Sequence[str], path: str | None = None) -> None:
     raise BadInput(f"command {name!r} is not an executable file")
 
 
-def _say_nothing(sentence: str, detail: bool = False) -> None:
-    """Print nothing."""
-
-
 async def _first(*futures: asyncio.Future[Any]) -> None:
     """Wait until one future is done; a cancellation meanwhile cancels none of them."""
     await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
@@ -161,7 +153,7 @@ class Supervised:
         self,
         member: SupervisedMember,
         spec: CommandSpec,
-        say: Say = _say_nothing,
+        log: EventLog | None = None,
         *,
         sole: bool = False,
         clearance: Clearance | None = None,
@@ -173,13 +165,16 @@ class Supervised:
         check_command(spec.command, spec.environment.get("PATH"))
         self._member = member
         self._spec = spec
-        self._say = say
+        self._log = log or SilentLog()
         self._sole = sole
         self._clearance = clearance
         self._work: asyncio.Task[int] | None = None
         self._child: ChildCommand | None = None
         self._leaving: int | None = None  # the signal that asked to leave
         self._code: int | None = None  # of the command's last run in this term
+        self._has_begun = False  # on-lead or the command was started in this term
+        self._losing: asyncio.Future[None] | None = None  # ends on-lose, while it runs
+        self._asked_twice = False
 
     @property
     def bound(self) -> float:
@@ -244,9 +239,11 @@ class Supervised:
                 self._child.passed.add_done_callback(partial(self._tell_passed, number))
             elif self._work is not None:
                 self._work.cancel()
+        elif self._losing is not None:
+            self._hurry_on_lose(self._losing)
         elif self._child is not None:
             if self._child.left.done():
-                self._say("gave up on ending the command")
+                self._log.warning("command-left", "gave up on ending the command")
                 self._child.abandon()
             else:
                 self._child.kill()
@@ -254,20 +251,24 @@ class Supervised:
     def _tell_passed(self, number: int, passed: asyncio.Future[bool]) -> None:
         name = signal.Signals(number).name
         if passed.result():
-            self._say(
+            self._log.info(
+                "signal",
                 f"{name} is passed on to the command, which is killed in "
-                f"{show_duration(self._spec.grace_s)}; a second signal kills it now"
+                f"{show_duration(self._spec.grace_s)}; a second signal kills it now",
+                signal=name,
             )
         else:
-            self._say(
+            self._log.warning(
+                "signal",
                 "what guards the command is held stopped and could not be told: it was given "
-                f"{name} from here, and is killed within {show_duration(self._spec.grace_s)}"
+                f"{name} from here, and is killed within {show_duration(self._spec.grace_s)}",
+                signal=name,
             )
 
     # --- standing and leading --------------------------------------------------------------------
 
     async def _stand(self) -> int:
-        drain_s = self._spec.grace_s + 2 * SETTLE_S
+        drain_s = self._spec.grace_s + 2 * SETTLE_S + self._spec.hooks.lose_s
         while True:
             code = None
             drained: int | None = None
@@ -278,10 +279,13 @@ class Supervised:
                         drained = term.number if term.draining.is_set() else None
                     except asyncio.CancelledError:
                         if term.lost.is_set():
-                            self._say(f"{self._member.name} leads {self._member.group} no longer")
+                            self._tell_lost(term)
                         raise
                     finally:  # inside: the block's end gives back what is held
-                        await self._clear()
+                        try:
+                            await self._clear()
+                        finally:
+                            await self._on_lose(term)
             except LeadershipLost:
                 pass  # the member reported it when it happened
             if code is not None:
@@ -295,18 +299,26 @@ class Supervised:
     async def _lead(self, term: CommandTerm) -> int | None:
         """The exit code; None to stand again."""
         restarts = Restarts(self._spec.restart)
+        prepared = self._spec.hooks.on_lead is None
         while True:
             if not await self._may_start(term):
                 return None
-            over = await self._one_run(term)
-            if over.refused is not None:
+            self._has_begun = True
+            over = await (self._one_run(term) if prepared else self._on_lead(term))
+            if not prepared and not over.code and not over.starved:
+                prepared = True
+                continue
+            if over.refused is not None and prepared:
                 why = os.strerror(over.refused)
                 raise BadInput(f"command {self._spec.command[0]!r} cannot be run: {why}")
+            what = "the command" if prepared else LEAD
             self._code = over.code
             if over.broken:
-                self._say("a process that guards the command was killed or stopped: it was ended")
+                told = f"a process that guards {what} was killed or stopped: it was ended"
+                self._log.warning("command-ended", told, code=over.code)
             if over.starved:
-                self._say("the command was ended: this process had been stopped or starved")
+                told = f"{what} was ended: this process had been stopped or starved"
+                self._log.warning("command-ended", told, code=over.code)
                 return None
             if self._leaving is not None:
                 return over.code
@@ -314,9 +326,10 @@ class Supervised:
                 return None
             delay_s = restarts.after(over.code, over.ran_s)
             if delay_s is None:
-                self._say(f"the command ended with {over.code}")
+                self._log.info("command-ended", f"{what} ended with {over.code}", code=over.code)
                 return over.code
-            self._say(f"the command ended with {over.code}: again in {show_duration(delay_s)}")
+            again = f"{what} ended with {over.code}: again in {show_duration(delay_s)}"
+            self._log.info("command-ended", again, code=over.code, delay=delay_s)
             with suppress(TimeoutError):
                 async with asyncio.timeout(delay_s):
                     await term.draining.wait()
@@ -328,7 +341,7 @@ class Supervised:
         while self._clearance is not None and (found := self._clearance.obstacle()) is not None:
             if found.sentence != told:
                 told = found.sentence
-                self._say(_waiting(self._member, found))
+                self._log.info("waiting", _waiting(self._member, found), term=term.number)
             with suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_S):
                     await term.draining.wait()
@@ -341,7 +354,8 @@ class Supervised:
         try:
             await _first(child.over, draining)
             if not child.over.done():
-                self._say("transferring leadership: ending the command first")
+                told = "transferring leadership: ending the command first"
+                self._log.info("transfer", told, term=term.number)
                 child.end()
                 await _first(child.over)
         except asyncio.CancelledError:
@@ -361,7 +375,12 @@ class Supervised:
             "HUSTINGS_MEMBER": member.name,
         }
         environment = environment_for(spec.environment, told, spec.secrets)
-        self._say(f"{member.name} leads {member.group} in term {term.number}: starting the command")
+        self._log.info(
+            "command-start",
+            f"{member.name} leads {member.group} in term {term.number}: starting the command",
+            term=term.number,
+            token=term.token,
+        )
         try:
             self._child = ChildCommand(
                 spec.command,
@@ -376,6 +395,70 @@ class Supervised:
             why = error.strerror or str(error)
             raise BadInput(f"command {spec.command[0]!r} cannot be run: {why}") from None
         return self._child
+
+    # --- hooks -----------------------------------------------------------------------------------
+
+    async def _on_lead(self, term: CommandTerm) -> CommandEnd:
+        """Prepare the start of the command; a failure counts as one of the command."""
+        hooks, member = self._spec.hooks, self._member
+        assert hooks.on_lead is not None
+        words = self._told(LEAD, term, member.name)
+        it = self._hook(LEAD, hooks.on_lead, words, term, "; the command is not started")
+        return await run_hook(
+            it,
+            grace_s=min(GRACE_S, self._spec.grace_s),  # its end is part of the command's bound
+            silence_s=self.silence,
+            until=lambda: member.until,
+            sole=self._sole,
+            lock=None if self._clearance is None else self._clearance.hand_out(),
+        )
+
+    async def _on_lose(self, term: CommandTerm) -> None:
+        """Give back what goes with leadership, when nothing of the command is left."""
+        hooks, has_begun = self._spec.hooks, self._has_begun
+        self._has_begun = False
+        if hooks.on_lose is None or not has_begun:
+            return
+        state, reason = self._member.state, term.reason
+        leader = None if state.leader is None or state.leading else state.leader.name
+        words = self._told(LOSE, term, leader, "" if reason is None else str(reason))
+        self._losing = asyncio.get_running_loop().create_future()
+        try:
+            it = self._hook(LOSE, hooks.on_lose, words, term)
+            await run_hook(it, sole=self._sole, to_its_end=True, unless=self._losing)
+        finally:
+            self._losing = None
+
+    def _hook(
+        self,
+        name: str,
+        line: str,
+        environment: Mapping[str, str],
+        term: CommandTerm,
+        consequence: str = "",
+    ) -> HookRun:
+        timeout_s, fields = self._spec.hooks.timeout_s, {"term": term.number}
+        return HookRun(name, line, environment, timeout_s, self._log, fields, consequence)
+
+    def _hurry_on_lose(self, losing: asyncio.Future[None]) -> None:
+        """Handle a signal to a process that leaves already: the first says what the next does."""
+        if self._asked_twice:
+            if not losing.done():
+                losing.set_result(None)
+            return
+        self._asked_twice = True
+        within = show_duration(self._spec.hooks.timeout_s)
+        told = f"{LOSE} runs for at most {within}; a further signal ends it"
+        self._log.info("signal", told)
+
+    def _told(
+        self, event: str, term: CommandTerm, leader: str | None, reason: str = ""
+    ) -> dict[str, str]:
+        spec, member = self._spec, self._member
+        words = hook_words(
+            event, member.group, member.name, term.number, term.token, leader, reason
+        )
+        return environment_for(spec.environment, words, spec.secrets)
 
     # --- afterwards ------------------------------------------------------------------------------
 
@@ -393,10 +476,12 @@ class Supervised:
                 if not child.left.done():
                     await _first(child.over, child.left)
                 elif cancelled or self._leaving is not None:
-                    self._say("gave up on ending the command")
+                    self._log.warning("command-left", "gave up on ending the command")
                     child.abandon()
                 elif not stood_back:
-                    self._say(f"{child.left.result()} processes of the command do not end")
+                    left = child.left.result()
+                    told = f"{left} processes of the command do not end"
+                    self._log.warning("command-left", told, processes=left)
                     stood_back = True
                     await self._member.resign()
                 else:
@@ -408,7 +493,7 @@ class Supervised:
         self._code = child.over.result().code
         if cancelled:
             raise asyncio.CancelledError
-        self._say("nothing of the command is left", detail=True)
+        self._log.debug("command-gone", "nothing of the command is left")
         if stood_back:
             await self._member.stand()
 
@@ -425,13 +510,20 @@ class Supervised:
             async for state in self._member.observe():
                 if self._clearance is not None:
                     self._clearance.saw(state)
+                group = self._member.group
                 if state.leader is None:
-                    self._say(f"{self._member.group} has no leader: {state.reason}", detail=True)
+                    self._log.debug("no-leader", f"{group} has no leader: {state.reason}")
                 elif not state.leading:
-                    self._say(
-                        f"{state.leader.name} leads {self._member.group} in term {state.term}",
-                        detail=True,
-                    )
+                    who = state.leader.name
+                    told = f"{who} leads {group} in term {state.term}"
+                    self._log.debug("follows", told, term=state.term, leader=who)
+
+    def _tell_lost(self, term: CommandTerm) -> None:
+        member, reason = self._member, term.reason
+        why = "" if reason is None else f": {reason}"
+        told = f"{member.name} leads {member.group} no longer{why}"
+        say = self._log.warning if reason is not None and reason.alarming else self._log.info
+        say("lost", told, term=term.number, reason=None if reason is None else reason.kind)
 
     def _exit_code(self) -> int:
         """The command's code if it ran in this term; 0 after SIGTERM; else that of an interrupt."""
@@ -460,91 +552,6 @@ def _waiting(member: SupervisedMember, obstacle: Obstacle) -> str:
     return f"{member.name} leads {member.group} and waits{length}: {obstacle.sentence}"
 
 
-async def supervise(joining: Joining, spec: CommandSpec, say: Say) -> int:
-    """Join a group and run the command while leading it; returns the exit code.
-
-    It takes over this process's signals, except those that were ignored before.
-    """
-    check_command(spec.command, spec.environment.get("PATH"))
-    # If supervisor and guardian are killed at once, this process must end and reap their processes.
-    sole = adopt_orphans()
-    if not sole:
-        say(
-            "note: this system has no sub-reaper: what the command puts into sessions of its own "
-            "may outlive it"
-        )
-    try:
-        return await _supervise(joining, spec, say, sole)
-    finally:
-        adopt_orphans(False)
-
-
-async def _supervise(joining: Joining, spec: CommandSpec, say: Say, sole: bool) -> int:
-    loop = asyncio.get_running_loop()
-    heard = [each for each in (*ENDING, *FORWARDED) if signal.getsignal(each) != signal.SIG_IGN]
-    signals = _Signals(spec)
-    for each in heard:
-        loop.add_signal_handler(each, signals.hear, each)
-    try:
-        lock = locked_by(joining, say)
-        member = await signals.unless_told_to_leave(joining.open())
-        if member is None:
-            return signals.exit_code()
-        try:
-            clearance = None
-            if member.guarantee is Guarantee.ADVISORY and member.seats == 1:
-                bound = silence_of(spec, member) + spec.grace_s + SETTLE_S
-                clearance = Clearance(member, bound, lock, drained=not joining.preempts)
-            supervised = Supervised(member, spec, say, sole=sole, clearance=clearance)
-            signals.pass_to(supervised.signal)
-            say(f"{member.name} at {member.address} is a member of group {member.group}")
-            say(supervised.promise())
-            return await supervised.run()
-        finally:
-            await member.leave()
-    finally:
-        for each in heard:
-            loop.remove_signal_handler(each)
-
-
-class _Signals:
-    """Signals to this process, from before it is a member."""
-
-    def __init__(self, spec: CommandSpec) -> None:
-        self._ending = (*ENDING, signal.SIGHUP) if spec.hangup_ends else ENDING
-        self._to: Callable[[int], None] | None = None
-        self._leaving: int | None = None
-        self._opening: asyncio.Future[Member] | None = None
-
-    def hear(self, number: int) -> None:
-        if self._to is not None:
-            self._to(number)
-        elif number in self._ending and self._leaving is None:
-            self._leaving = number
-            if self._opening is not None:
-                self._opening.cancel()
-
-    def pass_to(self, to: Callable[[int], None]) -> None:
-        self._to = to
-        if self._leaving is not None:
-            to(self._leaving)
-
-    async def unless_told_to_leave(self, opening: Awaitable[Member]) -> Member | None:
-        """The member; None if a signal came before it had joined."""
-        self._opening = asyncio.ensure_future(opening)
-        try:
-            return await self._opening
-        except asyncio.CancelledError:
-            me = asyncio.current_task()
-            if self._leaving is None or (me is not None and me.cancelling()):
-                raise
-            return None
-
-    def exit_code(self) -> int:
-        """As that of a member which was told to leave and did not lead."""
-        return 0 if self._leaving in (None, signal.SIGTERM) else 128 + (self._leaving or 0)
-
-
 class CommandState(ClearedState, Protocol):
     """Who leads, as one member knows it."""
 
@@ -565,6 +572,8 @@ class CommandTerm(Protocol):
     def draining(self) -> asyncio.Event: ...
     @property
     def lost(self) -> asyncio.Event: ...
+    @property
+    def reason(self) -> LossReason | None: ...
 
 
 class SupervisedMember(Protocol):
@@ -580,6 +589,8 @@ class SupervisedMember(Protocol):
     def guarantee(self) -> Guarantee: ...
     @property
     def until(self) -> float | None: ...
+    @property
+    def state(self) -> CommandState: ...
     def campaign(self, drain: float = 0.0) -> AbstractAsyncContextManager[CommandTerm]: ...
     def observe(self) -> AsyncIterator[CommandState]: ...
     async def resign(self) -> None: ...

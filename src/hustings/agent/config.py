@@ -19,17 +19,19 @@ from hustings.agent.config_file import (
     ConfigSources,
     ErrorLocator,
     Plain,
+    Section,
     read_document,
     variable,
 )
-from hustings.core.errors import BadInput, UnknownName
+from hustings.agent.hooks import LEAD, LONGEST_S, LOSE, SHORTEST_S, TIMEOUT_S, Hooks
+from hustings.agent.logs import FORMATS, LEVELS
+from hustings.core.errors import BadInput, Unavailable, UnknownName
 from hustings.net.addresses import Address
 
 MEMBER_PORT, HTTP_PORT = 7400, 7401
 BIND = Address("127.0.0.1", MEMBER_PORT)
 HTTP = Address("127.0.0.1", HTTP_PORT)
-FORMATS = ("text", "json")
-LEVELS = ("debug", "info", "warning", "error")
+GUARD_WAIT_S = 60.0  # for an engine that starts after its agent
 SHUTDOWN_S, LONGEST_SHUTDOWN_S = 5.0, 600.0
 MOST_STREAMS = 10_000
 
@@ -55,11 +57,15 @@ ONE = {
     **{key: key for key in ("protocol", "choice", "observer", "multicast", "detector")},
     "no-local": "no-local",
     **{key: key for key in ("preempt", "preempt-after", "stall-bound", "measure")},
-    **{key: key for key in ("guard", "ttl")},
+    **{key: key for key in ("guard", "ttl", "guard-wait")},
+    **{key: key for key in (LEAD, LOSE, "hook-timeout")},
 }
 SETTINGS = ("config", "group", *AGENT.values(), *WEB.values(), *ONE.values(), "http-token")
 # Variables that other commands read, or set for the commands that they run.
-OTHERS = ("agent", "term", "token", "member", "timeout", "key-file", "local-dir")
+OTHERS = (
+    *("agent", "term", "token", "member", "timeout", "key-file", "local-dir"),
+    *("event", "leader", "reason"),
+)
 
 _GROUP = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 
@@ -93,11 +99,14 @@ class GroupConfig:
     guard: str | None = field(repr=False)  # its address may hold a password
     ttl: float | None
     guard_settings: Mapping[str, Plain]
+    guard_wait: float | None
+    hooks: Hooks
     locate: ErrorLocator = field(repr=False, compare=False)
 
     def wrong(self, error: Exception) -> BadInput:
         """A member's complaint, with the place in the configuration that it is about."""
-        return BadInput(self.locate(self.place, str(error)))
+        kind = Unavailable if isinstance(error, Unavailable) else BadInput
+        return kind(self.locate(self.place, str(error)))
 
 
 @dataclass(frozen=True)
@@ -210,6 +219,12 @@ def _chosen(sources: ConfigSources, names: tuple[str, ...]) -> tuple[str, ...]:
     return (name,)
 
 
+def _hooks(table: Section) -> Hooks:
+    limit = table.duration("hook-timeout", TIMEOUT_S, least=SHORTEST_S, most=LONGEST_S)
+    assert limit is not None
+    return Hooks(table.text(LEAD), table.text(LOSE), limit)
+
+
 def _group(sources: ConfigSources, group: str, common: _Common) -> GroupConfig:
     path = ("groups", group)
     origin = sources.origin("group")
@@ -225,6 +240,7 @@ def _group(sources: ConfigSources, group: str, common: _Common) -> GroupConfig:
             sources.complain(
                 f"{place}: attribute {name}", "may not begin with ~, which is reserved"
             )
+    guard = table.text("guard")
     config = GroupConfig(
         group=group,
         place=place,
@@ -248,9 +264,11 @@ def _group(sources: ConfigSources, group: str, common: _Common) -> GroupConfig:
         preempt_after=table.duration("preempt-after", None),
         stall_bound=table.duration("stall-bound", None),
         measure=table.text("measure"),
-        guard=table.text("guard"),
+        guard=guard,
         ttl=table.duration("ttl", None),
         guard_settings=table.plain("guard-settings"),
+        guard_wait=table.duration("guard-wait", None if guard is None else GUARD_WAIT_S),
+        hooks=_hooks(table),
         locate=ErrorLocator(sources, path, {**EACH, **ONE}),
     )
     table.end()

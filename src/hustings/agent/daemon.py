@@ -6,25 +6,20 @@ Nothing starts before all checks have passed. The shutdown takes a bounded time.
 from __future__ import annotations
 
 import asyncio
-import logging
+import os
 import signal
-import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, fields
-from socket import socket
 from typing import Any, Protocol
 
-from hustings.agent import agent_member
-from hustings.agent.access import Hosts, Token, own_names, permit_http, read_token
+from hustings.agent.access import Token, permit_http
 from hustings.agent.agent_member import AgentMember
-from hustings.agent.command import check_guard
+from hustings.agent.command import check_command, check_guard, environment_for, secrets_of
 from hustings.agent.config import AgentConfig, GroupConfig
-from hustings.agent.config_file import variable
-from hustings.agent.events import Broadcast
-from hustings.agent.http import Api
-from hustings.agent.logs import Bridge, Log, timestamp
-from hustings.agent.server import Server, connections_for, listen, server_for
+from hustings.agent.hooks import SHELL, AgentHooks
+from hustings.agent.logs import Log, bridged
+from hustings.agent.service import HttpService, token_for
 from hustings.core.errors import BadInput, HustingsError
 from hustings.joining import Joining, join
 from hustings.net.addresses import Address, endpoints, parse_address, permit
@@ -38,6 +33,7 @@ from hustings.net.seal import KeyRing
 from hustings.net.udp import UdpTransport, open_udp
 
 FINE, FAILED = 0, 1
+AT_ONCE_S = 0.5  # seconds in which a start that cannot succeed fails
 _LAST_S = 1.0  # for work that is still under way when the time to leave is over
 
 Note = Callable[[str], None]
@@ -63,7 +59,7 @@ class Network(Protocol):
 
 def checked(config: AgentConfig) -> str | None:
     """Check without starting all that a start would refuse; returns a warning or None."""
-    text = read_token(config.token_file, config.token, variable("http-token"))
+    text = token_for(config.token_file, config.token)
     for group in config.groups:
         if group.state is not None:
             check_state_folder(group.state)
@@ -85,32 +81,28 @@ class Daemon:
         self._log = log
         self._reread = reread
         self._members: dict[str, AgentMember] = {}
+        self._hooks: dict[str, AgentHooks] = {}
         self._stop = asyncio.Event()
         self._hurry = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
-        self._broadcast = Broadcast(config.streams)
+        self._serving: asyncio.Task[None] | None = None  # HTTP
         self._reloading = asyncio.Lock()
         self._code = FINE
-        self.http: str | None = None  # the bound address, once there is one
+        self.http: str | None = None  # the bound address, once all members have joined
 
     async def run(self) -> int:
         """Run until told to stop; returns the exit code. `BadInput` before anything has started."""
         config = self._config
-        text = read_token(config.token_file, config.token, variable("http-token"))
-        warning = permit_http(config.http, token=text is not None)
-        listener = listen(config.http)
-        self._connections = connections_for(config.streams, self._log)
-        self._api = Api(
-            self._members,
-            self._broadcast,
+        self._service = HttpService(
+            config.http,
             self._log,
-            None if text is None else Token(text),
-            self._network.drops,
-            lambda: self._connections.refused,
-            _hosts(config),
+            members=self._members,
+            token=token_for(config.token_file, config.token),
+            names=_names(config),
+            streams=config.streams,
+            drops=self._network.drops,
+            groups=[group.group for group in config.groups],
         )
-        bridge = Bridge(self._log)
-        logging.getLogger().addHandler(bridge)
         loop = asyncio.get_running_loop()
         heard = [signal.SIGTERM, signal.SIGHUP]
         if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # ignored in a script's `agent &`
@@ -121,12 +113,13 @@ class Daemon:
             else:
                 loop.add_signal_handler(number, self.stop, number.name)
         try:
-            await self._serve(listener, [*config.notes, self._network.warning, warning])
+            warnings = [self._network.warning, self._service.warning]
+            with bridged(self._log):
+                await self._serve([*config.notes, *warnings])
         finally:
             for number in heard:
                 loop.remove_signal_handler(number)
-            logging.getLogger().removeHandler(bridge)
-            listener.close()
+            self._service.close()
         return self._code
 
     def stop(self, why: str) -> None:
@@ -142,48 +135,51 @@ class Daemon:
         if not self._stop.is_set():
             self._start(self._reload(), "reload")
 
-    async def _serve(self, listener: socket, notes: list[str | None]) -> None:
-        starting = asyncio.ensure_future(self._begin(listener, notes))
+    async def _serve(self, notes: list[str | None]) -> None:
+        starting = asyncio.ensure_future(self._begin(notes))
         stopping = asyncio.ensure_future(self._stop.wait())
         try:
             await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
             if starting.done():
-                server, serving = starting.result()
+                starting.result()
                 await stopping
-                await self._leave(server, serving)
+                await self._leave()
         finally:
+            if self._serving is not None:
+                await self._service.finish(self._serving)
             for task in (starting, stopping, *self._tasks):
                 task.cancel()
             await asyncio.gather(starting, stopping, *self._tasks, return_exceptions=True)
             # Members that have not left: the start failed, or the time was over.
             left = [one.leave() for one in self._members.values() if not one.closed]
             await self._briefly(asyncio.gather(*left), "the members' leave")
+            ended = [each.cancel() for each in self._hooks.values()]
+            await asyncio.gather(*ended, return_exceptions=True)
             await self._briefly(self._network.close(), "the end of the port")
         self._log.info("stopped", "gone")
 
-    async def _begin(
-        self, listener: socket, notes: list[str | None]
-    ) -> tuple[Server, asyncio.Task[None]]:
+    async def _begin(self, notes: list[str | None]) -> None:
         address = await self._network.open()
         for note in notes:
             if note is not None:
                 self._log.warning("notice", note)
         joins = [asyncio.ensure_future(self._join(group)) for group in self._config.groups]
         try:
+            # A mistake is told in one sentence and nothing else, so it has time to show itself.
+            await asyncio.wait(joins, timeout=AT_ONCE_S, return_when=asyncio.FIRST_EXCEPTION)
+            if not any(each.done() and each.exception() is not None for each in joins):
+                # Before all have joined: one that waits for a late engine is healthy, not ready.
+                self._serving = self._start(self._service.serve(), "http")
+                self._serving.add_done_callback(self._http_ended)
+                http = self._service.url
+                told = f"members on {address}, HTTP on {http}"
+                self._log.info("listening", told, address=address, http=http)
             await asyncio.gather(*joins)
         finally:  # report a failure when all others have ended too
             for task in joins:
                 task.cancel()
             await asyncio.gather(*joins, return_exceptions=True)
-        host, port = listener.getsockname()[:2]
-        http = f"http://{Address(host, port)}"
-        server = server_for(self._api.app(), self._connections)
-        serving = self._start(server.serve([listener]), "http")
-        serving.add_done_callback(self._http_ended)
-        told = f"members on {address}, HTTP on {http}"
-        self._log.info("listening", told, address=address, http=http)
-        self.http = http
-        return server, serving
+        self.http = self._service.url
 
     async def _join(self, group: GroupConfig) -> None:
         early: list[str] = []  # a start that fails is told in one sentence, and nothing else
@@ -199,6 +195,11 @@ class Daemon:
         except HustingsError as error:
             raise group.wrong(error) from None
         self._members[group.group] = member
+        if group.hooks:
+            environment = environment_for(os.environ, {}, secrets_of(group.guard))
+            self._hooks[group.group] = AgentHooks(
+                group.hooks, group.group, member.name, environment, self._log
+            )
         for sentence in early:
             note(sentence)
         self._log.info(
@@ -214,6 +215,8 @@ class Daemon:
                 self._tell(state)
         except Exception as error:
             why = str(error) or type(error).__name__
+        if member.group in self._hooks:
+            await self._hooks[member.group].end()
         if not self._stop.is_set():
             self._log.error("member-ended", f"the member has ended: {why}", group=member.group)
             if all(one.closed for one in self._members.values()):
@@ -221,9 +224,9 @@ class Daemon:
                 self.stop("no member is left")
 
     def _tell(self, state: Leadership) -> None:
-        self._broadcast.publish(
-            {"time": timestamp(time.time()), **agent_member.leadership_json(state)}
-        )
+        self._service.tell(state)
+        if state.group in self._hooks:
+            self._hooks[state.group].saw(state)
         self._log.info(
             "leadership",
             _told(state),
@@ -233,24 +236,23 @@ class Daemon:
             leading=state.leading,
         )
 
-    async def _leave(self, server: Server, serving: asyncio.Task[None]) -> None:
+    async def _leave(self) -> None:
         """Say goodbye in all groups at once, and wait for the answers as long as is allowed."""
-        self._api.stopping = True
-        self._broadcast.end()
-        server.end()
+        self._service.end()
         leaving = [
             asyncio.ensure_future(self._goodbye(member)) for member in self._members.values()
         ]
         hurry = asyncio.ensure_future(self._hurry.wait())
-        everything = asyncio.gather(*leaving, serving, return_exceptions=True)
+        assert self._serving is not None
+        everything = asyncio.gather(*leaving, self._serving, return_exceptions=True)
         await asyncio.wait(
             (everything, hurry),
-            timeout=self._config.shutdown_s,
+            timeout=self._config.shutdown_s + self._hooks_s(),
             return_when=asyncio.FIRST_COMPLETED,
         )
         hurry.cancel()
         if not everything.done():
-            server.force_exit = True
+            self._service.hurry()
             self._code = FAILED
             self._log.warning(
                 "shutdown-timeout", "not everything ended in time: leaving it as it is"
@@ -259,12 +261,19 @@ class Daemon:
             with suppress(asyncio.CancelledError):
                 await everything
 
+    def _hooks_s(self) -> float:
+        """The time for on-lose, in addition to that for leaving."""
+        limits = (group.hooks.lose_s for group in self._config.groups)
+        return max(limits, default=0.0)
+
     async def _goodbye(self, member: AgentMember) -> None:
         try:
             await member.leave()
         except HustingsError as error:
             self._code = FAILED
             self._log.error("leave-failed", str(error), group=member.group)
+        if member.group in self._hooks:
+            await self._hooks[member.group].end()
 
     async def _reload(self) -> None:
         if self._reread is None:
@@ -275,7 +284,7 @@ class Daemon:
             except HustingsError as error:
                 self._log.error("reload-refused", f"everything stays as it was: {error}")
                 return
-            self._api.token = fresh.token
+            self._service.api.token = fresh.token
             sealed = [group.group for group in self._config.groups if group.keys]
             for group in fresh.config.groups:
                 if (member := self._members.get(group.group)) is not None:
@@ -316,12 +325,9 @@ class Daemon:
             self._log.warning("shutdown-timeout", f"{what} did not come in time")
 
 
-def _hosts(config: AgentConfig) -> Hosts:
-    """The names that this agent was given, and the names of this machine."""
-    given = [config.http.host, *config.http_names]
-    if config.advertise is not None:
-        given.append(config.advertise.host)
-    return Hosts([*given, *own_names()])
+def _names(config: AgentConfig) -> list[str]:
+    """The names that this agent was given."""
+    return [*config.http_names, *([] if config.advertise is None else [config.advertise.host])]
 
 
 def _told(state: Leadership) -> str:
@@ -348,7 +354,7 @@ class Fresh:
 def read_again(reread: Callable[[], AgentConfig], running: AgentConfig) -> Fresh:
     """Read the configuration and its files again; `BadInput` if they do not fit to run with."""
     config = reread()
-    text = read_token(config.token_file, config.token, variable("http-token"))
+    text = token_for(config.token_file, config.token)
     permit_http(running.http, token=text is not None)
     keys = {}
     for group in config.groups:
@@ -431,6 +437,8 @@ class Sockets:
         for group in config.groups:
             try:
                 check_guard(group.guard)
+                if group.hooks:
+                    check_command((SHELL,))
                 self._joining(group)
             except BadInput as error:
                 raise group.wrong(error) from None
@@ -450,6 +458,7 @@ class Sockets:
             "measure": group.measure,
             "guard": group.guard,
             "ttl": group.ttl,
+            "guard_wait": group.guard_wait,
         }
         advertise = self._config.advertise
         return join(

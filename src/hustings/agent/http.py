@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import traceback
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
@@ -23,7 +23,7 @@ from hustings.agent import agent_member
 from hustings.agent.access import ANY, Hosts, Token
 from hustings.agent.agent_member import AgentMember
 from hustings.agent.events import Broadcast, EventStream
-from hustings.agent.logs import Log
+from hustings.agent.logs import EventLog
 from hustings.agent.metrics import CONTENT_TYPE, Exposition
 from hustings.agent.openapi import document
 from hustings.core.errors import BadInput, HustingsError, UnknownName
@@ -68,13 +68,17 @@ class Api:
         self,
         members: Mapping[str, AgentMember],
         broadcast: Broadcast,
-        log: Log,
+        log: EventLog,
         token: Token | None,
         drops: Callable[[], Mapping[str, int]],
         refused: Callable[[], Mapping[str, int]] = dict,
         hosts: Hosts | None = None,
+        groups: Iterable[str] = (),
     ) -> None:
-        """`refused` counts connections, by reason; without `hosts` any name is ours."""
+        """`refused` counts connections, by reason; without `hosts` any name is ours.
+
+        `groups` are those that `members` will have; nothing is ready before.
+        """
         self.members = members
         self.broadcast = broadcast
         self.token = token  # a reload replaces it
@@ -82,7 +86,7 @@ class Api:
         self._log = log
         self._metrics = Exposition(members, broadcast, drops, refused)
         self._hosts = hosts or Hosts([ANY])
-        self._ready: dict[str, bool] = {}
+        self._ready = dict.fromkeys(groups, False)
 
     def app(self) -> ASGIApp:
         """The ASGI application, for a server."""
@@ -220,7 +224,7 @@ class Api:
 class Contained:
     """Refuses requests for other hosts; logs internal errors and tells clients no details."""
 
-    def __init__(self, inner: ASGIApp, log: Log, hosts: Hosts) -> None:
+    def __init__(self, inner: ASGIApp, log: EventLog, hosts: Hosts) -> None:
         self._inner = inner
         self._log = log
         self._hosts = hosts

@@ -1,4 +1,4 @@
-"""The agent's log: one event per line on stderr, as JSON or for people.
+"""The log of an agent, and of `hustings run`: one event per line on stderr, as JSON or for people.
 
 The reader of the log may be slow or stuck, and a member must not wait for it. So lines go through a
 bounded queue to a thread of their own. Lines that do not fit are counted and dropped.
@@ -12,14 +12,17 @@ import os
 import queue
 import threading
 import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Self, TextIO
+from typing import Protocol, Self, TextIO
 
-from hustings.agent.config import FORMATS, LEVELS
 from hustings.core.errors import printable
 from hustings.net.logs import NAME, NOTE
 
+FORMATS = ("text", "json")
+LEVELS = ("debug", "info", "warning", "error")
 _ROOM = 4096  # lines
 _LAST_WORDS_S = 1.0  # seconds that an agent that ends waits for its log
 
@@ -34,10 +37,41 @@ def timestamp(seconds: float) -> str:
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+class EventLog(Protocol):
+    """Where events are written."""
+
+    def debug(self, event: str, message: str, **fields: object) -> None: ...
+    def info(self, event: str, message: str, **fields: object) -> None: ...
+    def warning(self, event: str, message: str, **fields: object) -> None: ...
+    def error(self, event: str, message: str, **fields: object) -> None: ...
+
+
+class SilentLog:
+    """A log that nobody reads."""
+
+    def debug(self, event: str, message: str, **fields: object) -> None:
+        """Write nothing."""
+
+    info = warning = error = debug
+
+
 class Log:
     """`with Log(...) as log: log.info("joined", "web-1 has joined", group="billing")`."""
 
-    def __init__(self, stream: TextIO, form: str = FORMATS[0], level: str = "info") -> None:
+    def __init__(
+        self,
+        stream: TextIO,
+        form: str = FORMATS[0],
+        level: str = "info",
+        source: str | None = None,
+        common: Mapping[str, object] | None = None,
+    ) -> None:
+        """`source` begins each line for people, in place of the event's group.
+
+        `common` are fields of every event.
+        """
+        self._source = source
+        self._common = dict(common or {})
         self._stream = stream
         self._json = form == "json"
         self._least = LEVELS.index(level)
@@ -94,9 +128,10 @@ class Log:
         when = timestamp(time.time())
         if self._json:
             head = {"time": when, "level": LEVELS[level], "event": event, "message": message}
-            return json.dumps({**head, **fields}, default=str)
-        group = f"{fields['group']}: " if "group" in fields else ""
-        line = f"{when} {LEVELS[level]:7} {printable(group + message)}"
+            return json.dumps({**head, **self._common, **fields}, default=str)
+        source = self._source or fields.get("group")
+        told = f"{source}: {message}" if source else message
+        line = f"{when} {LEVELS[level]:7} {printable(told)}"
         # No line of a traceback can pass for a line of the log: those begin with the time.
         trace = str(fields.get("trace", "")).splitlines()
         return "\n".join([line, *(f"    {printable(each)}" for each in trace)])
@@ -124,10 +159,21 @@ class Log:
             data = data[os.write(number, data) :]
 
 
+@contextmanager
+def bridged(log: EventLog) -> Iterator[None]:
+    """While this lasts, warnings and errors of libraries are events of the log."""
+    bridge = Bridge(log)
+    logging.getLogger().addHandler(bridge)
+    try:
+        yield
+    finally:
+        logging.getLogger().removeHandler(bridge)
+
+
 class Bridge(logging.Handler):
     """Turns log records of libraries into our events."""
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: EventLog) -> None:
         super().__init__(logging.WARNING)
         self._log = log
 

@@ -38,7 +38,7 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from hustings.agent.http import refusal
-from hustings.agent.logs import Log
+from hustings.agent.logs import EventLog
 from hustings.core.errors import BadInput
 from hustings.net.addresses import Address
 from hustings.net.files import why
@@ -121,7 +121,7 @@ class Turns:
 class Connections:
     """All connections of one agent."""
 
-    def __init__(self, most: int, log: Log, patience: Patience | None = None) -> None:
+    def __init__(self, most: int, log: EventLog, patience: Patience | None = None) -> None:
         self.most = most
         self.patience = patience or Patience()
         self.refused: Counter[str] = Counter()  # by reason
@@ -467,7 +467,7 @@ class Server(uvicorn.Server):
         yield
 
 
-def connections_for(streams: int, log: Log, patience: Patience | None = None) -> Connections:
+def connections_for(streams: int, log: EventLog, patience: Patience | None = None) -> Connections:
     """Connections for event listeners, and some for other requests."""
     return Connections(streams + _BESIDES, log, patience)
 

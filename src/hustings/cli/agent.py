@@ -9,11 +9,8 @@ from typing import Any
 
 import click
 
+from hustings.cli.options import needs_agent_extra
 from hustings.cli.output import warn
-from hustings.core.errors import BadInput
-from hustings.extras import install_command
-
-FROM_EXTRA = ("prometheus_client", "starlette", "uvicorn")
 
 
 @click.command()
@@ -60,6 +57,20 @@ FROM_EXTRA = ("prometheus_client", "starlette", "uvicorn")
 )
 @click.option("--guard", metavar="URL", help="What grants leases: quorum://a,b,c, etcd://...")
 @click.option("--ttl", metavar="DURATION", help="The length of a lease. [default: 5s]")
+@click.option(
+    "--guard-wait",
+    metavar="DURATION",
+    help="How long a guard that does not answer is tried at the start. [default: 1m]",
+)
+@click.option(
+    "--on-lead", metavar="COMMAND", help="A line for the shell that runs when the member leads."
+)
+@click.option(
+    "--on-lose",
+    metavar="COMMAND",
+    help="A line for the shell that runs when the member leads no longer.",
+)
+@click.option("--hook-timeout", metavar="DURATION", help="The time of each hook. [default: 5s]")
 @click.option("--bind", metavar="HOST:PORT", help="Listening address. [default: 127.0.0.1:7400]")
 @click.option("--advertise", metavar="HOST:PORT", help="Its address for others, if it differs.")
 @click.option("--key", multiple=True, metavar="FILE", help="Key files. The first seals, all open.")
@@ -69,7 +80,7 @@ FROM_EXTRA = ("prometheus_client", "starlette", "uvicorn")
 @click.option("--http-name", multiple=True, metavar="NAME", help="A host name in HTTP requests.")
 @click.option("--token-file", metavar="FILE", help="The token that orders need.")
 @click.option("--event-streams", metavar="N", help="Most listeners of /v1/events. [default: 64]")
-@click.option("--log-format", metavar="FORMAT", help="text or json. [default: text]")
+@click.option("--log-format", "--log", metavar="FORMAT", help="text or json. [default: text]")
 @click.option("--log-level", metavar="LEVEL", help="debug, info, warning, error. [default: info]")
 @click.option(
     "--shutdown-timeout", metavar="DURATION", help="How long leaving may take. [default: 5s]"
@@ -91,14 +102,10 @@ def agent(config: Path | None, check: bool, **flags: Any) -> int:
 
     given = {name.replace("_", "-"): value for name, value in flags.items()}
     read = load(config, given, os.environ)
-    try:
+    with needs_agent_extra("the agent"):
         from hustings.agent.daemon import Daemon, Sockets, checked
         from hustings.agent.event_loop import run as run_loop
         from hustings.agent.logs import Log
-    except ModuleNotFoundError as missing:
-        if missing.name is None or missing.name.split(".")[0] not in FROM_EXTRA:
-            raise
-        raise BadInput(f"the agent needs {missing.name}: {install_command('agent')}") from None
     sockets = Sockets(read)
     if check:
         for note in (*read.notes, sockets.warning, checked(read)):

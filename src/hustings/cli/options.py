@@ -6,12 +6,14 @@ starts at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import click
 
 from hustings.core.config import parse_number, parse_whole
+from hustings.core.errors import BadInput
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -95,3 +97,22 @@ def on_option(usual: str) -> Callable[[F], F]:
         help="threads, processes, local-cluster (Dask on this machine) or dask://host:8786; the "
         f"numbers are the same everywhere.  [default: {usual}]",
     )
+
+
+# What is installed
+
+
+_AGENT_EXTRA = ("prometheus_client", "starlette", "uvicorn")
+
+
+@contextmanager
+def needs_agent_extra(what: str) -> Iterator[None]:
+    """Around imports of an agent's HTTP: a missing package is bad input, with advice."""
+    try:
+        yield
+    except ModuleNotFoundError as missing:
+        if missing.name is None or missing.name.split(".")[0] not in _AGENT_EXTRA:
+            raise
+        from hustings.extras import install_command
+
+        raise BadInput(f"{what} needs {missing.name}: {install_command('agent')}") from None

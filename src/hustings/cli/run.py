@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from hustings.cli.options import WholeRange
+from hustings.cli.options import WholeRange, needs_agent_extra
 from hustings.core.config import finite_number, parse_settings
 from hustings.core.errors import BadInput
 
 if TYPE_CHECKING:
-    from hustings.agent.command import CommandSpec, Say
+    from hustings.agent.command import CommandSpec
+    from hustings.agent.hooks import Hooks
+    from hustings.agent.logs import EventLog
+    from hustings.agent.service import HttpService
     from hustings.joining import Joining
     from hustings.net.restarts import RestartPolicy
 
+    Answering = Callable[[str, EventLog], HttpService]
+
+LOGS = ("text", "json")
 RESTARTS = ("never", "on-failure", "always")
 
 
@@ -152,7 +158,13 @@ RESTARTS = ("never", "on-failure", "always")
     "--ttl",
     metavar="TIME",
     help="The length of a lease, and how long the group waits for a dead leader. "
-    "[default: 5s, at least twice the grace and 3s: 13s with a grace of 5s]",
+    "[default: 5s, at least twice the grace and 3s: 13s with a grace of 5s; more with --on-lose]",
+)
+@click.option(
+    "--guard-wait",
+    metavar="TIME",
+    help="How long a guard that does not answer is tried at the start, before hustings run exits "
+    "with 75. [default: 1m]",
 )
 @click.option(
     "--grace",
@@ -182,38 +194,79 @@ RESTARTS = ("never", "on-failure", "always")
     help="The largest number of restarts in a row; a run of a minute starts the count again. "
     "[default: no limit]",
 )
+@click.option(
+    "--on-lead",
+    metavar="COMMAND",
+    help="A line for the shell that runs before the command, once in each term. If it fails, the "
+    "command is not started.",
+)
+@click.option(
+    "--on-lose",
+    metavar="COMMAND",
+    help="A line for the shell that runs when leadership is over and the command is gone.",
+)
+@click.option(
+    "--hook-timeout",
+    default="5s",
+    show_default=True,
+    metavar="TIME",
+    help="The longest time that --on-lead and --on-lose may take.",
+)
+@click.option(
+    "--http",
+    metavar="HOST:PORT",
+    help="Answer over HTTP, as an agent does: /healthz, /readyz, /metrics, /v1/events and more. "
+    "[default: no HTTP]",
+)
+@click.option(
+    "--http-name",
+    "http_names",
+    multiple=True,
+    metavar="NAME",
+    help="A host name in HTTP requests, in addition to this machine's.",
+)
+@click.option(
+    "--token-file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The token that orders over HTTP need, and any HTTP on other addresses than loopback.",
+)
+@click.option(
+    "--log",
+    "--log-format",
+    "log_format",
+    type=click.Choice(LOGS),
+    default="text",
+    show_default=True,
+    help="The form of the lines on stderr; with json each line is an object.",
+)
 @click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
 @click.option("-v", "--verbose", is_flag=True, help="Also print when another member leads.")
 def run(
     group: str,
     command: tuple[str, ...],
-    seeds: tuple[str, ...],
     no_local: bool,
-    name: str | None,
-    bind: str,
-    advertise: str | None,
     keys: tuple[Path, ...],
-    insecure: bool,
-    protocol: str,
     pairs: tuple[str, ...],
-    choice: str,
     attributes: tuple[str, ...],
-    multicast: str,
-    detector: str,
     detecting: tuple[str, ...],
-    preempt: bool,
-    preempt_after: str | None,
-    stall_bound: str | None,
-    measure: str | None,
-    state: str | None,
     guard: str | None,
     ttl: str | None,
+    guard_wait: str | None,
     grace: str,
     restart: str,
     restart_delay: str,
     max_restarts: int | None,
+    on_lead: str | None,
+    on_lose: str | None,
+    hook_timeout: str,
+    http: str | None,
+    http_names: tuple[str, ...],
+    token_file: Path | None,
+    log_format: str,
     quiet: bool,
     verbose: bool,
+    **as_given: Any,  # to `join`
 ) -> int:
     """Join GROUP and run COMMAND, in a session of its own, only while this member leads.
 
@@ -235,7 +288,8 @@ def run(
     in the background of a script.
 
     The exit code is that of the command, 128+N if signal N killed it. A member that was not leading
-    exits with 0 after SIGTERM and 130 after Ctrl-C.
+    exits with 0 after SIGTERM and 130 after Ctrl-C. The code is 2 if an option is wrong, and 75 if
+    the guard's engine did not answer for --guard-wait: then a later start may succeed.
 
     \b
     hustings run jobs -- ./worker --fast
@@ -244,46 +298,73 @@ def run(
     """
     from hustings.joining import join
 
-    say = _voice(quiet, verbose)
-    spec = _spec(command, grace, guard, _policy(restart, restart_delay, max_restarts))
+    level = _level(quiet, verbose)
+    answering = _answering(http, http_names, token_file)
+    policy = _policy(restart, restart_delay, max_restarts)
+    spec = _spec(command, grace, guard, policy, _hooks(on_lead, on_lose, hook_timeout))
     wanted = join(
         group,
-        name=name,
-        seeds=seeds,
         local=not no_local,
-        protocol=protocol,
         settings=parse_settings(pairs),
-        choice=choice,
         attributes=_attributes(attributes),
-        bind=bind,
-        advertise=advertise,
         key=keys or None,
-        insecure=insecure,
-        multicast=multicast,
-        detector=detector,
         detector_settings=parse_settings(detecting),
-        preempt=preempt,
-        preempt_after=preempt_after,
-        stall_bound=stall_bound,
-        measure=measure,
-        state=state,
         guard=guard,
         guard_settings=_lease(spec, guard, ttl),
+        guard_wait=_guard_wait(guard, guard_wait),
+        **as_given,
     )
-    return _supervised(wanted, spec, say)
+    return _supervised(wanted, spec, log_format, level, answering)
 
 
-def _supervised(wanted: Joining, spec: CommandSpec, say: Say) -> int:
+def _supervised(
+    wanted: Joining,
+    spec: CommandSpec,
+    log_format: str,
+    level: str,
+    answering: Answering | None,
+) -> int:
     from hustings.agent import event_loop
-    from hustings.agent.command import supervise
+    from hustings.agent.logs import Log, bridged
+    from hustings.agent.run import supervise
     from hustings.net.logs import notes_of
 
-    with notes_of(wanted.wanted.group, lambda sentence: say(f"note: {sentence}")):
-        return event_loop.run(supervise(wanted, spec, say))
+    common = {"group": wanted.group, "member": wanted.name}
+    with Log(sys.stderr, log_format, level, "hustings", common) as events:
+        service = None if answering is None else answering(wanted.group, events)
+        with bridged(events), notes_of(wanted.group, lambda told: events.warning("notice", told)):
+            return event_loop.run(supervise(wanted, spec, events, service))
+
+
+def _answering(
+    http: str | None, names: tuple[str, ...], token_file: Path | None
+) -> Answering | None:
+    """What makes HTTP, with all that can be checked before checked."""
+    if http is None:
+        for option, value in (("--http-name", names), ("--token-file", token_file)):
+            if value:
+                raise BadInput(f"{option} goes with --http")
+        return None
+    from hustings.agent.config import HTTP_PORT
+    from hustings.net.addresses import parse_address
+
+    bind = parse_address(http, "--http", HTTP_PORT)
+    with needs_agent_extra("--http"):
+        from hustings.agent.service import HttpService, token_for
+    token = token_for(token_file, os.environ.get("HUSTINGS_HTTP_TOKEN") or None)
+
+    def made(group: str, events: EventLog) -> HttpService:
+        return HttpService(bind, events, token=token, names=names, groups=(group,))
+
+    return made
 
 
 def _spec(
-    command: tuple[str, ...], grace: str, guard: str | None, policy: RestartPolicy
+    command: tuple[str, ...],
+    grace: str,
+    guard: str | None,
+    policy: RestartPolicy,
+    hooks: Hooks,
 ) -> CommandSpec:
     from hustings.agent.command import CommandSpec, check_command, secrets_of
     from hustings.core.durations import parse_duration
@@ -297,7 +378,15 @@ def _spec(
         restart=policy,
         hangup_ends=terminal,
         secrets=secrets_of(guard),
+        hooks=hooks,
     )
+
+
+def _hooks(on_lead: str | None, on_lose: str | None, timeout: str) -> Hooks:
+    from hustings.agent.hooks import Hooks
+    from hustings.core.durations import parse_duration
+
+    return Hooks(on_lead, on_lose, parse_duration(timeout, "--hook-timeout"))
 
 
 def _lease(spec: CommandSpec, guard: str | None, ttl: str | None) -> dict[str, object] | None:
@@ -311,16 +400,16 @@ def _lease(spec: CommandSpec, guard: str | None, ttl: str | None) -> dict[str, o
     return lease_for(spec, guard, None if ttl is None else parse_duration(ttl, "--ttl"))
 
 
-def _voice(quiet: bool, verbose: bool) -> Say:
+def _guard_wait(guard: str | None, wait: str | None) -> str | float | None:
+    from hustings.agent.config import GUARD_WAIT_S
+
+    return GUARD_WAIT_S if guard is not None and wait is None else wait
+
+
+def _level(quiet: bool, verbose: bool) -> str:
     if quiet and verbose:
         raise BadInput("--quiet and --verbose exclude each other: give one of them")
-
-    def say(sentence: str, detail: bool = False) -> None:
-        if not quiet and (verbose or not detail):
-            with suppress(OSError):  # the command matters more than this report
-                click.echo(f"hustings: {sentence}", err=True)
-
-    return say
+    return "error" if quiet else "debug" if verbose else "info"
 
 
 def _policy(when: str, delay: str, most: int | None) -> RestartPolicy:

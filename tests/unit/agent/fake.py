@@ -180,9 +180,10 @@ class FakeNetwork:
     """Hands out the members it was given."""
 
     members: dict[str, FakeMember]
-    refuses: dict[str, str] = field(default_factory=dict)
+    refuses: dict[str, BadInput] = field(default_factory=dict)
     warning: str | None = None
-    slow: bool = False
+    slow: bool = False  # to open
+    late: bool = False  # to join
     opened: bool = False
     closed: bool = False
     notes: dict[str, Note] = field(default_factory=dict)
@@ -195,7 +196,9 @@ class FakeNetwork:
 
     async def join(self, group: GroupConfig, note: Note) -> FakeMember:
         if group.group in self.refuses:
-            raise BadInput(self.refuses[group.group])
+            raise self.refuses[group.group]
+        if self.late:
+            await asyncio.Event().wait()
         self.notes[group.group] = note
         return self.members[group.group]
 

@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import socket
+import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -22,7 +23,7 @@ from hustings.agent.config import AgentConfig, load
 from hustings.agent.daemon import Daemon
 from hustings.agent.logs import Log
 from hustings.agent.server import listen
-from hustings.core.errors import BadInput, HustingsError
+from hustings.core.errors import BadInput, HustingsError, Unavailable
 from hustings.net.addresses import Address
 from hustings.net.keys import new_key, write_key
 from tests.unit.agent.fake import TOKEN, FakeMember, FakeNetwork, until
@@ -159,7 +160,7 @@ def test_a_port_that_is_the_administrator_s(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_group_that_cannot_be_joined_ends_the_start(tmp_path: Path) -> None:
     show = stage(tmp_path, "[groups.billing]\n\n[groups.search]\n")
-    show.network.refuses["search"] = "the name web-1 is taken"
+    show.network.refuses["search"] = BadInput("the name web-1 is taken")
 
     async def scene() -> None:
         async with show.running() as (_, task):
@@ -169,6 +170,39 @@ def test_a_group_that_cannot_be_joined_ends_the_start(tmp_path: Path) -> None:
     asyncio.run(scene())
     assert show.network.members["billing"].did == ["leave"]
     assert show.network.closed
+
+
+def test_while_a_member_waits_for_its_engine_it_is_healthy_and_not_ready(tmp_path: Path) -> None:
+    show = stage(tmp_path)
+    show.network.late = True
+
+    async def scene() -> None:
+        with Log(show.stream, "json") as diary:
+            daemon = Daemon(show.config, show.network, diary)
+            task = asyncio.create_task(daemon.run())
+            await until(lambda: bool(show.said("listening")), "HTTP")
+            url = show.said("listening")[0]["http"]
+            assert await get(f"{url}/healthz") is not None
+            with pytest.raises(urllib.error.HTTPError) as refused:
+                await get(f"{url}/readyz")
+            assert refused.value.code == 503
+            assert json.loads(refused.value.read())["groups"] == {"billing": False}
+            daemon.stop("enough")
+            assert await task == 0
+
+    asyncio.run(scene())
+
+
+def test_an_engine_that_is_given_up_is_told_apart_from_a_mistake(tmp_path: Path) -> None:
+    show = stage(tmp_path)
+    show.network.refuses["billing"] = Unavailable("guard etcd://h did not answer for 60s")
+
+    async def scene() -> None:
+        async with show.running() as (_, task):
+            with pytest.raises(Unavailable, match=r"line 1: groups.billing: guard etcd://h"):
+                await task
+
+    asyncio.run(scene())
 
 
 def test_a_start_that_hangs_can_be_stopped(tmp_path: Path) -> None:

@@ -10,9 +10,10 @@ import httpx
 import pytest
 
 from hustings.agent.access import Hosts
-from hustings.agent.config import load
-from hustings.agent.daemon import _hosts
+from hustings.agent.config import AgentConfig, load
+from hustings.agent.daemon import _names
 from hustings.agent.http import Api
+from hustings.agent.service import names_for
 from tests.unit.agent.fake import FakeMember, api_of
 
 
@@ -74,14 +75,18 @@ def test_another_name_is_refused_whatever_is_asked(path: str) -> None:
     assert asyncio.run(ask("web-1")).status_code in (200, 404)
 
 
+def hosts_of(config: AgentConfig) -> Hosts:
+    return names_for(config.http, _names(config))
+
+
 def test_where_names_come_from(tmp_path: Path) -> None:
     file = tmp_path / "agent.toml"
     file.write_text("[http]\nnames = ['one.internal', 'two.internal']\n[groups.billing]\n")
-    hosts = _hosts(load(file, {"advertise": "three.internal:7400"}, {}))
+    hosts = hosts_of(load(file, {"advertise": "three.internal:7400"}, {}))
     for name in ("one.internal", "two.internal", "three.internal", socket.gethostname()):
         assert hosts.admit(name)
-    typed = _hosts(load(file, {"http-name": ("four.internal",)}, {}))
+    typed = hosts_of(load(file, {"http-name": ("four.internal",)}, {}))
     assert typed.admit("four.internal")
     assert not typed.admit("one.internal")
-    said = _hosts(load(file, {}, {"HUSTINGS_HTTP_NAME": "five.internal,six.internal"}))
+    said = hosts_of(load(file, {}, {"HUSTINGS_HTTP_NAME": "five.internal,six.internal"}))
     assert said.admit("six.internal")

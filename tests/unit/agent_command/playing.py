@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from hustings.agent.command import CommandSpec, Supervised
 from hustings.core.outcome import Guarantee
+from hustings.net.loss_reason import LossReason
 from hustings.net.member_state import LeadershipLost
 from hustings.net.restarts import RestartPolicy
 
@@ -40,6 +41,7 @@ class PlayedTerm:
     token: int | None = None
     draining: asyncio.Event = field(default_factory=asyncio.Event)
     lost: asyncio.Event = field(default_factory=asyncio.Event)
+    reason: LossReason | None = None
 
 
 class PlayedMember:
@@ -87,6 +89,11 @@ class PlayedMember:
         while self._bodies:
             await asyncio.sleep(0.005)
         await self.lose()
+
+    @property
+    def campaigns(self) -> list[PlayedTerm]:
+        """The terms of campaigns that have not ended."""
+        return list(self._bodies.values())
 
     async def _change(self) -> None:
         async with self._changed:
@@ -155,13 +162,28 @@ class PlayedJoining:
         self.marks[name] = value
 
 
+class Heard:
+    """A log that keeps its events."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[str, str]] = []
+        self.said: list[str] = []
+
+    def info(self, event: str, message: str, **fields: object) -> None:
+        self.events.append((event, message))
+        self.said.append(message)
+
+    debug = warning = error = info
+
+
 class Played:
     """A supervised command and everything that one can see of it."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self.folder = folder
         self.member = PlayedMember(name)
-        self.said: list[str] = []
+        self.log = Heard()
+        self.said = self.log.said
         self.supervised: Supervised
 
     def supervise(
@@ -182,11 +204,8 @@ class Played:
             restart=restart or RestartPolicy(),
             hangup_ends=hangup_ends,
         )
-        self.supervised = Supervised(self.member, spec, self._hear, sole=sole)
+        self.supervised = Supervised(self.member, spec, self.log, sole=sole)
         return asyncio.create_task(self.supervised.run())
-
-    def _hear(self, sentence: str, detail: bool = False) -> None:
-        self.said.append(sentence)
 
     def wrote(self, name: str) -> str:
         """What the script has written to a file, or nothing."""

@@ -24,13 +24,14 @@ from hustings.agent.command import (
     MARGIN_S,
     CommandSpec,
     Supervised,
-    _supervise,
     check_command,
     check_guard,
     environment_for,
     lease_for,
     secrets_of,
 )
+from hustings.agent.logs import SilentLog
+from hustings.agent.run import _supervise
 from hustings.agent.supervisor import SETTLE_S
 from hustings.core.errors import BadInput
 from hustings.core.outcome import Guarantee
@@ -228,7 +229,7 @@ def test_signals_are_ours_only_while_it_runs(runs: list[Run]) -> None:
     async def story() -> None:
         joining: Any = PlayedJoining(opened)
         spec = CommandSpec(("true",))
-        work = asyncio.create_task(_supervise(joining, spec, lambda *_, **__: None, False))
+        work = asyncio.create_task(_supervise(joining, spec, SilentLog(), False))
         await until(lambda: runs)
         os.kill(os.getpid(), signal.SIGUSR1)
         await until(lambda: runs[0].orders == [f"signal {signal.SIGUSR1}"])

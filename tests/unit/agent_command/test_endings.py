@@ -11,7 +11,9 @@ from typing import Any, ClassVar
 import pytest
 
 from hustings.agent.child import ChildCommand, CommandEnd
-from hustings.agent.command import CommandSpec, supervise
+from hustings.agent.command import CommandSpec
+from hustings.agent.logs import SilentLog
+from hustings.agent.run import supervise
 from hustings.agent.supervisor import SETTLE_S
 from tests.unit.agent_command.playing import (
     DEAF,
@@ -362,9 +364,7 @@ def test_a_signal_before_it_has_joined_ends_it(number: signal.Signals, code: int
             raise AssertionError
 
         joining: Any = PlayedJoining(opened)
-        work = asyncio.create_task(
-            supervise(joining, CommandSpec(("true",)), lambda *_, **__: None)
-        )
+        work = asyncio.create_task(supervise(joining, CommandSpec(("true",)), SilentLog()))
         await until(lambda: told)
         os.kill(os.getpid(), number)
         assert await work == code

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,14 @@ from hustings.cli.app import run
         ("group --join 239.1.2.3:7400 -- true", "is a multicast group"),
         ("group -q -v -- true", "--quiet and --verbose exclude each other"),
         ("group --state no-such -- true", "state needs a name"),
+        ('group --on-lead "" -- true', "on-lead must be a command line for the shell"),
+        ("group --hook-timeout 1ms -- true", "time limit of hooks must be from 100ms to 600s"),
+        ("group --http-name web -- true", "--http-name goes with --http"),
+        ("group --token-file token -- true", "--token-file goes with --http"),
+        ("group --http nowhere:x -- true", "--http 'nowhere:x'"),
+        ("group --http 0.0.0.0:0 -- true", "open to others and there is no token"),
+        ("group --http 127.0.0.1:0 --token-file no-such -- true", "cannot read token file no-such"),
+        ("group --log yaml -- true", "--log"),
     ],
 )
 def test_bad_input_gets_a_sentence(
@@ -46,7 +55,7 @@ def test_bad_input_gets_a_sentence(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert run(["run", *arguments.split()]) == 2
+    assert run(["run", *shlex.split(arguments)]) == 2
     shown = capsys.readouterr()
     assert shown.out == ""
     assert shown.err.startswith("hustings: ")
