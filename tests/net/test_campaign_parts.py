@@ -28,6 +28,7 @@ class Office:
     name = "a"
 
     def __init__(self) -> None:
+        self.state = state()
         self.remaining = inf
         self.running: list[Campaign] = []
 

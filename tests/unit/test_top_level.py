@@ -12,7 +12,7 @@ import pytest
 import hustings
 import hustings.testing
 
-MODULES = ["blocking", "testing"]
+MODULES = ["asgi", "blocking", "testing"]
 
 
 def test_only_public_names_are_listed() -> None:
