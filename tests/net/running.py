@@ -154,14 +154,22 @@ class Runs:
 
     def leader(self) -> Running:
         """The one that runs the command, once there is exactly one."""
-        until(lambda: len(self.leading()) == 1, "one member runs the command")
-        return self.leading()[0]
+        found: list[Running] = []
+
+        def one_leads() -> bool:
+            found[:] = self.leading()
+            return len(found) == 1
+
+        until(one_leads, "one member runs the command")
+        return found[0]
 
     def others(self, one: Running) -> list[Running]:
         return [each for each in self.all if each is not one]
 
     def close(self) -> None:
+        """End what is left, and print what all said: pytest shows it when the test has failed."""
         for one in self.all:
+            print(f"-- {one.name}, exit code {one.process.poll()}:", one.said, sep="\n")
             if one.process.poll() is None:
                 one.process.kill()
             one.process.wait()
