@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 ENDING = (signal.SIGINT, signal.SIGTERM)  # forwarded to the whole process group; then we leave
 FORWARDED = (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)  # for the command alone
 MARGIN_S = 0.5  # with a guard: allowance for a slow machine
+ASK_S = 1.0  # at most, for a member that stood still to hear who leads
 HAND_OVER_S = 5.0  # seconds for a transfer to happen after its command has ended
 # Our variables that a command may need to ask an agent. All others may hold a secret: the token of
 # an agent's HTTP, or a guard's address with its password.
@@ -319,7 +320,9 @@ class Supervised:
             if over.starved:
                 told = f"{what} was ended: this process had been stopped or starved"
                 self._log.warning("command-ended", told, code=over.code)
-                return None
+                if self._leaving is not None or await self._drained_while_asking(term):
+                    return None
+                continue
             if self._leaving is not None:
                 return over.code
             if term.draining.is_set():
@@ -334,6 +337,16 @@ class Supervised:
                 async with asyncio.timeout(delay_s):
                     await term.draining.wait()
                 return None
+
+    async def _drained_while_asking(self, term: CommandTerm) -> bool:
+        """Let a member that stood still ask who leads, before its command may start again.
+
+        If another member leads by now, the end of the campaign ends this wait.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(min(self._member.bound, ASK_S)):
+                return await term.draining.wait()
+        return False
 
     async def _may_start(self, term: CommandTerm) -> bool:
         """Wait until no other command of the group can run; False if a transfer comes first."""

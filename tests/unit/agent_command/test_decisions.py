@@ -296,6 +296,35 @@ def test_a_run_that_starved_is_no_end(play: Play, runs: list[Run]) -> None:
     play(story)
 
 
+def test_one_that_starved_hears_in_its_campaign_that_another_leads(
+    play: Play, runs: list[Run]
+) -> None:
+    """The loss is told, and no command starts before the member knows who leads."""
+
+    async def story(it: Played) -> None:
+        running = await begun(it, runs)
+        runs[0].ends(143, starved=True)
+        await until(lambda: "this process had been stopped or starved" in it.said[-1])
+        await it.member.lose()
+        await until(lambda: f"{it.member.name} leads billing no longer" in it.said)
+        assert len(runs) == 1
+        it.supervised.signal(signal.SIGTERM)
+        assert await running == 0
+
+    play(story)
+
+
+def test_one_that_starved_and_was_told_to_leave_starts_nothing(play: Play, runs: list[Run]) -> None:
+    async def story(it: Played) -> None:
+        running = await begun(it, runs)
+        it.supervised.signal(signal.SIGTERM)
+        runs[0].ends(143, starved=True)
+        assert await running == 143
+        assert len(runs) == 1
+
+    play(story)
+
+
 def test_signals_and_what_is_said_of_them(play: Play, runs: list[Run]) -> None:
     async def story(it: Played) -> None:
         running = await begun(it, runs, grace_s=4.0)
