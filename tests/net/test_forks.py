@@ -186,7 +186,7 @@ def test_a_forked_child_has_no_member_and_disturbs_nobody(
             host, _, port = parent.address.rpartition(":")
             for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
                 with socket.socket(type=kind) as again:
-                    if kind is socket.SOCK_STREAM:  # connections that just ended are in nobody's way
+                    if kind is socket.SOCK_STREAM:  # connections that ended bar nobody
                         again.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                     again.bind((host, int(port)))
             os.kill(child, 0)
