@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
+from math import inf
+from typing import Any
 
 from hustings.core.errors import BadInput
 from hustings.lab.closed_forms.form import TheoryResult
 from hustings.lab.closed_forms.registry import evaluate
-from hustings.lab.tables import Table, as_notes
+from hustings.lab.tables import Table, as_notes, plotted
+
+MOST = 1e9  # a bar is no longer; its label has the number
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,26 @@ class Theory(Table):
 
     def notes_html(self) -> str:
         return as_notes(self.notes)
+
+    def plot(self) -> dict[str, bytes]:
+        """The forms as bars, those that a paper prints differently beside them, as PNG and SVG."""
+        return plotted("theory", self._draw)
+
+    def _draw(self, axes: Any) -> None:
+        shown = [form for form in self.result.forms if 0 < form.value < inf]
+        places = {name: place for place, name in enumerate(dict.fromkeys(f.name for f in shown))}
+        for printed, label in ((False, "true"), (True, "as printed")):
+            bars = [form for form in shown if form.printed is printed]
+            where = [places[form.name] + 0.4 * printed for form in bars]
+            drawn = axes.barh(where, [min(form.value, MOST) for form in bars], 0.4, label=label)
+            axes.bar_label(drawn, [f"{float(form.value):.4g}" for form in bars], fontsize=7)
+        axes.set_yticks(list(places.values()), labels=list(places))
+        axes.invert_yaxis()
+        axes.set_xscale("log")
+        axes.margins(x=0.15)
+        axes.set_title(self.command.removeprefix("hustings theory "), fontsize=9)
+        if shown:
+            axes.legend()
 
 
 def theory(protocol: str, **parameters: object) -> Theory:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from html import escape
+from typing import Any
 
 from hustings.core.choice import MemberId
 from hustings.core.errors import BadInput, UnknownName
@@ -16,7 +17,7 @@ from hustings.lab.runs.block import Column
 from hustings.lab.runs.executors import PROCESSES, open_pool
 from hustings.lab.runs.playing import Series, Tell, play_all
 from hustings.lab.simulation import check_jobs, check_whole
-from hustings.lab.tables import Table, as_html
+from hustings.lab.tables import Table, as_html, plotted
 from hustings.layers.lease import LeaseConfig
 from hustings.protocols.registry import CATALOGUE, Protocol, Use, find, use_of
 from hustings.sim.checkers import Verdict
@@ -109,6 +110,22 @@ class Swarmed(Table):
         replays = "".join(f"<pre>{escape(each)}</pre>" for each in self.replays)
         worlds = f"<p><b>{self.tally.seeds:,} worlds</b></p>{as_html(self.rows())}"
         return f"{worlds}{replays}<pre>{escape(self.command)}</pre>"
+
+    def plot(self) -> dict[str, bytes]:
+        """How many worlds kept, broke or left open each property, as PNG and SVG."""
+        return plotted("swarm", self._draw)
+
+    def _draw(self, axes: Any) -> None:
+        verdicts = self.tally.verdicts
+        left = dict.fromkeys(verdicts, 0)
+        for each in Verdict:
+            counts = [found[each.value] for found in verdicts.values()]
+            axes.barh(list(verdicts), counts, left=list(left.values()), label=each.value)
+            left = {name: left[name] + found[each.value] for name, found in verdicts.items()}
+        axes.invert_yaxis()
+        axes.set_xlabel("worlds")
+        axes.set_title(f"{self.tally.seeds:,} worlds from seed {self.first}", fontsize=9)
+        axes.legend()
 
     def to_json(self) -> dict[str, object]:
         """As `hustings swarm --json` prints it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -79,8 +80,17 @@ def test_theory(hustings: Hustings) -> None:
     assert printed(hustings, found.command) == found.to_json()
     assert found["messages"] == found.result.corrected["messages"]
     assert found.to_arrow().num_rows == len(found.rows()) > 0
+    assert b"election_messages" in found.plot()["svg"]
+    assert b"2016" in found.plot()["svg"]
     with pytest.raises(BadInput, match="n is to be a text or a number, not list"):
         lab.theory("bully", n=[64])
+
+
+def test_a_picture_of_a_formula_without_bounds_stays_readable() -> None:
+    printed = lab.theory("le-s", N=500, l=0.7, loss_model="uncorrelated")
+    assert max(form.value for form in printed.result.forms) > 1e100
+    exponents = [int(each) for each in re.findall(rb"10\^\{(-?\d+)\}", printed.plot()["svg"])]
+    assert 0 < max(exponents) < 15
 
 
 def test_plan(hustings: Hustings) -> None:
@@ -102,6 +112,7 @@ def test_swarm(hustings: Hustings) -> None:
     assert found.command in found._repr_html_()
     assert found.failed == 0
     assert {row["property"] for row in found.rows()} >= {"windows", "holders"}
+    assert b"5 worlds from seed 0" in found.plot()["svg"]
     assert lab.swarm(seeds=2, protocols=[Bully], guards=["memory"]).tally.seeds == 2
 
 
