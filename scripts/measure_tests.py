@@ -24,7 +24,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-FOLDER = "HUSTINGS_MEASURED_TESTS"  # where the plugin writes; one file for each worker
+FOLDER = "MEASURED_TESTS"  # where the plugin writes; one file for each worker
 
 
 def processor_s() -> float:

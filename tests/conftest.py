@@ -126,6 +126,10 @@ def own_place(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HUSTINGS_LOCAL_DIR", place)
 
 
+# Python itself ignores two.
+_SIGNALS = tuple(map(int, signal.valid_signals() - {signal.SIGPIPE, signal.SIGXFSZ}))
+
+
 @pytest.fixture(autouse=True)
 def usual_signals() -> None:
     """What a shell made us ignore (`nohup`, `&` in a script), our children would ignore, too.
@@ -134,7 +138,7 @@ def usual_signals() -> None:
     since an earlier one of the same process may have left signals blocked or ignored.
     """
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
-    for number in signal.valid_signals() - {signal.SIGPIPE, signal.SIGXFSZ}:  # Python's own
+    for number in _SIGNALS:
         if signal.getsignal(number) == signal.SIG_IGN:
             interrupt = number == signal.SIGINT
             signal.signal(number, signal.default_int_handler if interrupt else signal.SIG_DFL)
