@@ -35,13 +35,19 @@ parsed = cache(ast.parse)  # each file is asked about by several rules
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def functions_in(tree: ast.AST) -> list[Function]:
-    return [n for n in ast.walk(tree) if isinstance(n, Function)]
+@cache
+def nodes_of(text: str) -> tuple[ast.AST, ...]:
+    """All nodes of a file; each rule looks at them, and a walk takes longer than to parse it."""
+    return tuple(ast.walk(parsed(text)))
+
+
+def functions_in(text: str) -> list[Function]:
+    return [n for n in nodes_of(text) if isinstance(n, Function)]
 
 
 def long_functions(text: str) -> Iterator[Complaint]:
     """Decorators and the docstring are free: they explain, and explaining is not discouraged."""
-    for function in functions_in(parsed(text)):
+    for function in functions_in(text):
         assert function.end_lineno is not None
         lines = function.end_lineno - function.lineno + 1
         if ast.get_docstring(function) is not None:
@@ -86,18 +92,17 @@ BANNED_CALLS = {
 }
 
 
-def called_names(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(tree):
+def called_names(text: str) -> Iterator[tuple[int, str]]:
+    for node in nodes_of(text):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             yield node.lineno, node.func.id
 
 
 def banned_names(text: str) -> Iterator[Complaint]:
-    tree = parsed(text)
-    for line, name in called_names(tree):
+    for line, name in called_names(text):
         if name in BANNED_CALLS:
             yield line, f"{name}() {BANNED_CALLS[name]}"
-    for node in ast.walk(tree):
+    for node in nodes_of(text):
         modules: list[str | None] = []
         if isinstance(node, ast.Import):
             modules = [alias.name for alias in node.names]
@@ -109,7 +114,7 @@ def banned_names(text: str) -> Iterator[Complaint]:
 
 
 def printing(text: str) -> Iterator[Complaint]:
-    for line, name in called_names(parsed(text)):
+    for line, name in called_names(text):
         if name == "print":
             yield line, "only the command line prints"
 
@@ -184,7 +189,7 @@ def iterated_sets(text: str) -> Iterator[Complaint]:
     attributes = known_sets(tree, attributes_only=True)
     # Variables are known only within their function, or a list elsewhere would be accused.
     found = {s.lineno for s in takers_of_order(tree) if is_set(s, attributes)}
-    for function in functions_in(tree):
+    for function in functions_in(text):
         known = attributes | known_sets(function, attributes_only=False)
         found.update(s.lineno for s in takers_of_order(function) if is_set(s, known))
     for line in sorted(found):
@@ -409,14 +414,14 @@ def room_of(module: str) -> str:
 
 def classes_in(package: Package) -> Iterator[tuple[str, ast.ClassDef]]:
     for module, text in package.items():
-        for node in ast.walk(parsed(text)):
+        for node in nodes_of(text):
             if isinstance(node, ast.ClassDef):
                 yield module, node
 
 
 def imported_names(module: str, text: str) -> Iterator[tuple[str, str, str]]:
     """Each `from a.b import c as d` as (d, a.b, c)."""
-    for node in ast.walk(parsed(text)):
+    for node in nodes_of(text):
         if isinstance(node, ast.ImportFrom) and node.module:
             yield from ((a.asname or a.name, node.module, a.name) for a in node.names)
 
@@ -424,7 +429,7 @@ def imported_names(module: str, text: str) -> Iterator[tuple[str, str, str]]:
 def named_in(text: str) -> Counter[str]:
     """How often each name stands in a module, also as a text: a registry names classes so."""
     found: Counter[str] = Counter()
-    for node in ast.walk(parsed(text)):
+    for node in nodes_of(text):
         match node:
             case ast.Name(id=name) | ast.Constant(value=str(name)):
                 found[name] += 1
@@ -482,7 +487,7 @@ PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 def identifiers(text: str) -> set[str]:
     """All names that a module makes or uses."""
     kinds = ("id", "attr", "name", "arg", "asname")
-    found = {getattr(node, kind, None) for node in ast.walk(parsed(text)) for kind in kinds}
+    found = {getattr(node, kind, None) for node in nodes_of(text) for kind in kinds}
     return {part for name in found if isinstance(name, str) for part in name.split(".")}
 
 
