@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from hustings.net.limits import Reason, RejectionLog
+from hustings.net.limits import Reason, RejectionLog, WireVersions
 
 THERE = ("192.0.2.1", 7400)
 
 
 def notes() -> tuple[list[str], RejectionLog]:
     said: list[str] = []
-    return said, RejectionLog(said.append, version=2)
+    return said, RejectionLog(said.append, WireVersions(2, 2, 2))
 
 
 def test_a_kind_is_said_once_a_minute_and_what_was_left_out_is_counted() -> None:

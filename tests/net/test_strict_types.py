@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from hustings.core.messages import Message
 from hustings.net.limits import Reason
-from hustings.net.wire import MAX_INTEGER, MAX_TEXT, flaw, strict
+from hustings.net.wire import MAX_INTEGER, MAX_TEXT, _decoder, flaw, strict
 from tests.net.parts import PING, PingMsg
 from tests.net.test_fuzz import DIALECT, FAST, SAMPLES, thing
 
@@ -85,7 +85,7 @@ def lengths(value: object) -> object:
 def by_walking(payload: bytes) -> Message | None:
     """The dumb twin: decode, walk, and compare the shape with that of what was sent."""
     try:
-        message = DIALECT._decoder.decode(payload)
+        message = _decoder(DIALECT.kinds).decode(payload)
     except (msgspec.DecodeError, ValueError):
         return None
     whole = lengths(msgspec.to_builtins(message)) == lengths(msgspec.msgpack.decode(payload))

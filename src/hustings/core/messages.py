@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import msgspec
 from msgspec import Meta
@@ -38,6 +39,19 @@ class Role(Enum):
     DETECTOR = "detector"  # heartbeats: never counted as a cost of the election
 
 
+class Former(NamedTuple):
+    """How a message looks in earlier wire versions, up to and with `until`.
+
+    `form` has the same tag. `read` makes the present message of it, and `write` makes it of the
+    present message; both take whatever the types allow.
+    """
+
+    until: int
+    form: type[Message]
+    read: Callable[[Any], Message]
+    write: Callable[[Any], Message]
+
+
 class Message(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=True):
     """Base of all messages.
 
@@ -47,6 +61,7 @@ class Message(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=True):
     """
 
     role: ClassVar[Role] = Role.OTHER
+    formers: ClassVar[tuple[Former, ...]] = ()  # of this very class, not of those made from it
 
 
 class LayerMessage(Message, frozen=True):
@@ -86,3 +101,15 @@ def is_reserved(kind: type[Message]) -> bool:
 def kind_of(message: Message | type[Message]) -> str:
     """The name of the message kind, as in the paper: `ELECTION`, `OK`, ..."""
     return str(message.__struct_config__.tag)
+
+
+def former_of(kind: type[Message], version: int) -> Former | None:
+    """The form that a kind of message has in an earlier wire version; None: the present one.
+
+    >>> class Vote(Message, tag="VOTE"):
+    ...     term: int
+    >>> former_of(Vote, 1) is None
+    True
+    """
+    found = [each for each in vars(kind).get("formers", ()) if each.until >= version]
+    return min(found, key=lambda each: each.until, default=None)

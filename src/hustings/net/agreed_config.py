@@ -188,6 +188,16 @@ class ConfigCheck:
             peers=self._peers() if answer else (),
         )
 
+    def answer_as(self, nonce: int, words: str) -> ConfigMsg:
+        """An answer that no member can join upon; these words beside the protocol say why."""
+        message = self._message(nonce, answer=True)
+        fields = tuple(
+            (name, f"{value} {words}" if name == "protocol" else value, must)
+            for name, value, must in message.fields
+            if must
+        )
+        return msgspec.structs.replace(message, fields=fields, peers=())
+
     @property
     def _members(self) -> int:
         """How many members may lead. Observers answer no questions, so they do not count."""

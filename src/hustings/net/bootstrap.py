@@ -10,16 +10,22 @@ together, and a member that cannot be understood keeps this one from leading bes
 have answered, the others may be stopped, and the group has noticed that: so the wait for them ends
 after `join_wait`.
 
+A member of another wire version cannot answer in a way that this one understands. `versions.py`
+finds such members, and a new member waits until their group has ended, whoever else has answered.
+
 With a guard no member waits: the guard never lets two lead.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from hustings.core.names import member_id
 from hustings.net.addresses import Address
+from hustings.net.limits import show_versions
+from hustings.net.wire import OURS
 
 if TYPE_CHECKING:
     from hustings.net.local_members import LocalMember
@@ -27,6 +33,7 @@ if TYPE_CHECKING:
 
 _LOOK = 0.1  # seconds between two looks at the members of this machine
 _NAMED = 3  # members that a sentence names
+_AT_ONCE = 4  # log lines about reasons that may follow each other; in the long run one a minute
 
 
 class Bootstrap:
@@ -38,17 +45,27 @@ class Bootstrap:
         self._join_wait = join_wait
         self._began = self._loop.time()
         self._timer: asyncio.TimerHandle | None = None
-        self._said: frozenset[str] = frozenset()
+        self._said: frozenset[str] = frozenset()  # the reasons that were told last
         self.open = True
 
     def begin(self) -> None:
         """The node starts: hold its member back if it has to wait."""
         node = self._node
         self._began = self._loop.time()
-        self.open = node.lease_layer is not None or node.leadership.observer or not self._missing()
+        free = node.lease_layer is not None or node.leadership.observer
+        self.open = free or not self._silent_here()
         node.leadership.held_back = not self.open
         if not self.open:
             self._timer = self._loop.call_later(_LOOK, self._look)
+
+    def hold(self) -> None:
+        """A reason to wait was found after the start; a member that takes part goes on."""
+        node = self._node
+        if self.open and node.lease_layer is None:
+            node.upon(node.leadership.hold_back)
+            if node.leadership.held_back:
+                self.open = False
+                self._timer = self._loop.call_later(_LOOK, self._look)
 
     def stop(self) -> None:
         """The node stops."""
@@ -78,33 +95,52 @@ class Bootstrap:
             return
         if not node.leadership.held_back:
             self.open = True  # it has heard another member take part
-        elif node.settled.is_set() and not self._obstacles():
-            self.open = True
-            node.upon(node.leadership.joined)
+        elif node.settled.is_set() and not node.other_versions.ahead:
+            if (self._company and self._waited) or not self._silent_here():
+                self.open = True
+                node.upon(node.leadership.joined)
 
-    def _obstacles(self) -> bool:
-        company = len(self._node.stack.membership.view) > 1
-        return bool(self._missing()) and not (company and self._waited)
+    @property
+    def _company(self) -> bool:
+        return len(self._node.stack.membership.view) > 1
 
-    def _missing(self) -> list[LocalMember | None]:
-        """Members of this machine that live and have not answered."""
-        local, view = self._node.local, self._node.stack.membership.view
-        found = () if local is None else local.found
+    def _silent_here(self) -> list[LocalMember | None]:
+        """Members of this machine that live and have not answered, in no wire version."""
         return [
             each
-            for each in found
-            if each is None or not (each.observer or member_id(each.name) in view)
+            for each in (() if self._node.local is None else self._node.local.found)
+            if each is None or not (each.observer or self._answers(each))
         ]
+
+    def _answers(self, other: LocalMember) -> bool:
+        node = self._node
+        if member_id(other.name) in node.stack.membership.view:
+            return True
+        local = node.local
+        if local is None or not local.shares_key(other):
+            return False
+        return local.endpoint(other) in node.other_versions.there
 
     def _say(self) -> None:
         """Say why this member does not lead, once for each set of reasons."""
-        reasons = sorted({self._reason(each) for each in self._missing()})
-        if not reasons or frozenset(reasons) == self._said:
+        sentences = [*self._words_about_versions(), *self._words_about_here()]
+        if not sentences or frozenset(sentences) == self._said:
             return
-        self._said = frozenset(reasons)
-        more = len(reasons) - _NAMED
-        told = "; ".join(reasons[:_NAMED]) + (f"; and {more} more" if more > 0 else "")
-        self._node.note(f"nobody leads here until other members of this machine answer: {told}")
+        self._said, now = frozenset(sentences), self._loop.time()
+        told = "; ".join(sentences)
+        self._node.rejections.say("waiting", f"nobody leads here until {told}", now, _AT_ONCE)
+
+    def _words_about_versions(self) -> Iterator[str]:
+        if told := self._node.other_versions.told():
+            oldest, written, newest = OURS
+            yield (
+                f"members of another wire version have ended: {_listed(told)}; this member writes "
+                f"version {written} and reads {show_versions(oldest, newest)}"
+            )
+
+    def _words_about_here(self) -> Iterator[str]:
+        if reasons := sorted({self._reason(each) for each in self._silent_here()}):
+            yield f"other members of this machine answer: {_listed(reasons)}"
 
     def _reason(self, other: LocalMember | None) -> str:
         local = self._node.local
@@ -122,3 +158,8 @@ class Bootstrap:
             where = Address(other.host, other.port)
             return f"{who} listens at {where}, which this member cannot reach: bind both alike"
         return f"{who} does not answer: it may be stopped or busy"
+
+
+def _listed(reasons: list[str]) -> str:
+    more = len(reasons) - _NAMED
+    return "; ".join(reasons[:_NAMED]) + (f"; and {more} more" if more > 0 else "")

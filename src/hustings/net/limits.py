@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Mapping
 from enum import StrEnum
 from functools import lru_cache
 from threading import Lock
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 import msgspec
 from msgspec import Meta
@@ -297,30 +297,55 @@ _WORDS: Mapping[Reason, str] = {
 }
 
 
+class WireVersions(NamedTuple):
+    """The wire versions of a member: it writes one, and reads those from `oldest` to `newest`."""
+
+    oldest: int
+    written: int
+    newest: int
+
+    def meets(self, other: WireVersions) -> bool:
+        """Whether each reads what the other writes.
+
+        >>> WireVersions(2, 2, 3).meets(WireVersions(2, 3, 3))
+        True
+        >>> WireVersions(2, 2, 3).meets(WireVersions(3, 3, 3))  # would not read the answers
+        False
+        """
+        return (
+            self.oldest <= other.written <= self.newest
+            and other.oldest <= self.written <= other.newest
+        )
+
+
 class RejectionLog:
     """Log lines about what others send: each kind at most once a minute, with the number left out.
 
     >>> said = []
-    >>> log = RejectionLog(said.append, version=2)
+    >>> log = RejectionLog(said.append, WireVersions(2, 2, 2))
     >>> for at in (0.0, 1.0, 61.0): log.saw(Reason.TOO_LATE, ("192.0.2.1", 7400), at)
     >>> len(said), said[1][-24:]
     (2, '(too-late; 1 more since)')
     """
 
-    def __init__(self, note: Callable[[str], None], version: int) -> None:
-        """`version` is the wire version that this member speaks."""
+    def __init__(self, note: Callable[[str], None], versions: WireVersions) -> None:
+        """`versions` are those of this member."""
         self._note = note
-        self._version = version
+        self._versions = versions
         self._kinds: dict[str, tuple[float, float, int]] = {}  # allowed now, time, left out
 
-    def saw(self, reason: Reason, source: tuple[str, int], now: float, version: int = 0) -> None:
-        """A frame was refused; `version` is its wire version."""
-        stranger, words = _STRANGERS.get(reason), _WORDS.get(reason)
-        if reason is Reason.UNKNOWN_VERSION:
-            stranger = _other_version(version, self._version)
+    def saw(
+        self,
+        reason: Reason,
+        source: tuple[str, int],
+        now: float,
+        versions: WireVersions | None = None,
+    ) -> None:
+        """A frame was refused; `versions` are those of its sender."""
+        unknown, words = stranger(reason, versions, self._versions), _WORDS.get(reason)
         where = f"{source[0]}:{source[1]}"
-        if stranger is not None:
-            sentence = f"somebody at {where} is seen but not understood: it {stranger}"
+        if unknown is not None:
+            sentence = f"somebody at {where} is seen but not understood: it {unknown}"
         elif words is not None:
             sentence = f"refused a message from {where}: {words}"
         else:
@@ -344,14 +369,39 @@ class RejectionLog:
         self._note(f"{sentence} ({tail})" if tail else sentence)
 
 
-def _other_version(theirs: int, ours: int) -> str:
+def stranger(reason: Reason, theirs: WireVersions | None, ours: WireVersions) -> str | None:
+    """What is wrong with a member that cannot be understood, by the reason of a refusal.
+
+    None: the reason says nothing of the kind.
+    """
+    if reason is Reason.UNKNOWN_VERSION and theirs is not None:
+        return _other_version(theirs, ours)
+    return _STRANGERS.get(reason)
+
+
+def show_versions(oldest: int, newest: int) -> str:
+    """Wire versions as text.
+
+    >>> show_versions(3, 3), show_versions(3, 4)
+    ('version 3', 'versions 3 to 4')
+    """
+    return f"version {oldest}" if oldest == newest else f"versions {oldest} to {newest}"
+
+
+def _other_version(theirs: WireVersions, ours: WireVersions) -> str:
     """Advice about frames of another release.
 
-    >>> _other_version(1, 2)[:62]
-    'speaks wire version 1 and this member speaks only version 2: u'
+    >>> _other_version(WireVersions(1, 1, 1), WireVersions(2, 2, 3))[:62]
+    'writes wire version 1 and this member reads versions 2 to 3: u'
     """
-    older = "upgrade that member" if theirs < ours else "upgrade this member"
+    older = "that" if theirs.written < ours.written else "this"
+    if not ours.oldest <= theirs.written <= ours.newest:
+        reads = show_versions(ours.oldest, ours.newest)
+        differs = f"writes wire version {theirs.written} and this member reads {reads}"
+    else:
+        reads = show_versions(theirs.oldest, theirs.newest)
+        differs = f"reads wire {reads} and this member writes version {ours.written}"
     return (
-        f"speaks wire version {theirs} and this member speaks only version {ours}: {older}, "
-        "because all members of a group need the same version"
+        f"{differs}: upgrade {older} member, because members that do not read each other are no "
+        "group"
     )

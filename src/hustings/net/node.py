@@ -55,7 +55,16 @@ from hustings.net.storage import Storage
 from hustings.net.tcp import refusal_of
 from hustings.net.transport import Endpoint, Transport
 from hustings.net.validation import MemberClaims
-from hustings.net.wire import VERSION, Direction, Received, group_tag, version_of
+from hustings.net.versions import OtherVersions
+from hustings.net.wire import (
+    OURS,
+    Direction,
+    Received,
+    group_tag,
+    is_across,
+    is_notice,
+    versions_of,
+)
 
 if TYPE_CHECKING:
     from hustings.layers.lease import LeaseLayer
@@ -134,7 +143,7 @@ class MemberNode:
         self._duplicate_names = DuplicateNames(self)
         self._member_claims = MemberClaims(self)
         self._observer_label = ObserverLabel(filter.wire, asyncio.get_running_loop().time())
-        self.rejections = RejectionLog(self.note, VERSION)
+        self.rejections, self.other_versions = RejectionLog(self.note, OURS), OtherVersions(self)
         self._seen: tuple[int, tuple[MemberId, ...]] = (-1, ())
         self._ranked = -1
         self.search, self.bootstrap = Discovery(self), Bootstrap(self, join_wait)
@@ -172,6 +181,7 @@ class MemberNode:
         if self._seeking is not None:
             self._seeking.cancel()
         self.bootstrap.stop()
+        self.other_versions.stop()
         self.crash_watch.stop()
         self.address_validation.stop()
         self._duplicate_names.stop()
@@ -297,6 +307,9 @@ class MemberNode:
         if self.transport.reaches_all and not streamed:
             self._count_out(frame.data)
             self.transport.send_all(frame.data)
+            if isinstance(message, JoinMsg) and (more := self.other_versions.sent(frame.data)):
+                self._count_out(more)
+                self.transport.send_all(more)
             return
         for member, endpoint in self.address_book.known.items():
             self.address_validation.put(member, endpoint, frame.data, streamed)
@@ -307,6 +320,8 @@ class MemberNode:
         if frame is not None:
             self.traffic.sent[kind_of(message)] += 1
             self.put(endpoint, frame.data, frame.direction is not Direction.DATAGRAM, to)
+            if isinstance(message, JoinMsg) and (more := self.other_versions.sent(frame.data)):
+                self.put(endpoint, more, streamed=False)
 
     def put(
         self, endpoint: Endpoint, data: bytes, streamed: bool, to: MemberId | None = None
@@ -385,7 +400,7 @@ class MemberNode:
         reason = refusal_of(data, self.filter.wire)
         if reason is not None:
             self.filter.counters.count(reason)
-            self.rejections.saw(reason, source, self._loop.time(), version_of(data))
+            self.rejections.saw(reason, source, self._loop.time(), versions_of(data))
         return reason is None
 
     def _read(self, data: bytes, source: Endpoint, direction: Direction) -> bool:
@@ -393,16 +408,21 @@ class MemberNode:
             return False
         self.traffic.frames_in += 1
         self.traffic.bytes_in += len(data)
+        if direction is Direction.DATAGRAM and is_across(data):
+            if self.other_versions.took(data, source):
+                return False
         now = self._loop.time()
         got = self.filter.incoming(data, direction, now, self._duplicate_names.doubts)
         if got is None:
-            self._refused_to_read(data, source)
+            self._refused_to_read(data, source, direction)
             return False
         if self._observer_label.observes:
             self._observer_label.heard(got.message, self.lets_in(source), now)
         if direction is Direction.DATAGRAM:
             self.address_book.heard(got.sender, source)
             self.address_validation.heard(got.sender, source)
+            if isinstance(got.message, JoinMsg):
+                self.other_versions.pass_on(data, source)
         if self._duplicate_names.doubts(got):
             self._duplicate_names.challenge(got)
         else:
@@ -445,8 +465,12 @@ class MemberNode:
         full = membership.circle.known > membership.config.view_size
         return full and membership.circle.entry(newcomer) is None
 
-    def _refused_to_read(self, data: bytes, source: Endpoint) -> None:
+    def _refused_to_read(self, data: bytes, source: Endpoint, direction: Direction) -> None:
         reason, got = self.filter.refused, self.filter.unheard
+        if reason is Reason.UNKNOWN_VERSION and direction is Direction.DATAGRAM:
+            if is_notice(data):
+                return  # forged or damaged: it is counted, and there is nothing to say about it
+            self.other_versions.refused(data, source)
         if reason is Reason.DUPLICATE_NAME:
             self._duplicate_names.met(source, got)
         elif reason is Reason.OLD_INCARNATION:
@@ -458,7 +482,7 @@ class MemberNode:
         if got is not None and reason in STALE and self.filter.lost_count(got):
             self._duplicate_names.ask(got.sender)
         if reason is not None and not (reason is Reason.ECHO and source == self.transport.endpoint):
-            self.rejections.saw(reason, source, self._loop.time(), version_of(data))
+            self.rejections.saw(reason, source, self._loop.time(), versions_of(data))
 
     def refused(self, to: Endpoint) -> None:
         if not self._closed:

@@ -30,6 +30,7 @@ import asyncio
 import os
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from hustings.core.choice import MemberId
@@ -134,6 +135,11 @@ class AddressBook:
         """The addresses that gossip gives for the other live members."""
         self._refresh()
         return self._known
+
+    def some(self, most: int) -> tuple[Endpoint, ...]:
+        """Some of the same addresses, those that have answered."""
+        there = (each for member, each in self.known.items() if self.reached(member, each))
+        return tuple(islice(there, most))
 
     def everybody(self) -> list[Endpoint]:
         """The same addresses, without their members."""

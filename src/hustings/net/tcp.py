@@ -26,12 +26,10 @@ from hustings.net.wire import (
     CLEAR,
     HEADER,
     MAGIC,
-    SEALED,
-    SIGNED,
-    VERSION,
     Direction,
     Wire,
     group_tag,
+    mode_of,
 )
 
 if TYPE_CHECKING:
@@ -461,13 +459,12 @@ def refusal_of(head: bytes, wire: Wire) -> Reason | None:
     """
     if head[: len(MAGIC)] != MAGIC:
         return Reason.NOT_A_FRAME
-    if head[1] != VERSION:
-        return Reason.UNKNOWN_VERSION
-    if head[2] not in (CLEAR, SEALED, SIGNED):
-        return Reason.UNKNOWN_MODE
+    mode = mode_of(head)
+    if isinstance(mode, Reason):
+        return mode
     if head[3:HEADER] != group_tag(wire.group):
         return Reason.OTHER_GROUP
-    if head[2] == CLEAR:
+    if mode == CLEAR:
         return None if wire.ring is None else Reason.NOT_SEALED
     if wire.ring is None:
         return Reason.SEALED

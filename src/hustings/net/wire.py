@@ -1,9 +1,15 @@
 """Messages as bytes and back: one frame format for datagrams and streams, sealed or not.
 
-    frame     = "H" | version (1) | mode (1) | group tag (4) | body
+    frame     = "H" | version (1) | mode and reach (1) | group tag (4) | body
     body      = envelope, or what `seal` makes of it, as the mode says
     envelope  = [group, protocol, version, sender, incarnation, number, recipient, payload]
     payload   = [kind, fields ...]: the same frozen struct that the simulator passes on
+
+A member writes frames of one wire version, `VERSION`, and reads those from `OLDEST` to `NEWEST`. So
+a release can read a form that only the next one writes, and releases in a row understand each other
+(`versions.py` is for those that do not). The byte of the mode also tells how many versions before
+and after its own the sender reads: a frame is refused if its sender could not read an answer. Where
+a message had another form before, its class says so (`Message.formers`).
 
 The group tag is a short digest of the group's label, so that several groups may share a port. The
 label itself is in the envelope and is bound into the seal. The direction is bound too: a datagram
@@ -48,18 +54,72 @@ from hustings.core.choice import MemberId
 from hustings.core.digests import blake2b
 from hustings.core.election import Election
 from hustings.core.errors import BadInput, ProtocolBug
-from hustings.core.messages import Message, kind_of
+from hustings.core.messages import Message, former_of, kind_of
 from hustings.net.control_messages import ConfigMsg
-from hustings.net.limits import Limits, Reason
+from hustings.net.limits import Limits, Reason, WireVersions
 
 if TYPE_CHECKING:
     from hustings.net.seal import KeyRing
 
 MAGIC = b"H"
-VERSION = 3  # of frames: their form and the tags of messages; other versions are refused
+# The version of frames: their form, and the tags and forms of messages.
+OLDEST = 3  # that this release reads: the release before may write it
+VERSION = 3  # that it writes
+NEWEST = 3  # that it reads: the next release may write it
+FIRST = 3  # that tells which versions its sender reads; bodies of multicasts tell later ones
+OURS = WireVersions(OLDEST, VERSION, NEWEST)
 CLEAR, SEALED, SIGNED = 0, 1, 2  # not sealed; sealed with a key; signed with this machine's
 TAG = 4
 HEADER = len(MAGIC) + 2 + TAG
+
+# Of frames that tell which versions a member reads (`versions.py`). Their form, the head and the
+# seal never change, since members of all versions must understand them.
+NOTICE = 0
+
+_ACROSS = (bytes((NOTICE,)), bytes((FIRST - 1,)))
+_MODE = 3  # the bits of the mode, in its byte
+_BACK, _AHEAD, _REACH = 2, 5, 7  # where the two numbers of versions lie beside it; their bits
+
+
+def _mode_byte(mode: int, versions: WireVersions) -> int:
+    back, ahead = versions.written - versions.oldest, versions.newest - versions.written
+    return mode | back << _BACK | ahead << _AHEAD
+
+
+def versions_of(data: bytes) -> WireVersions:
+    """The wire versions that a frame tells of its sender; zeros where there is no frame.
+
+    >>> versions_of(b"H\\x04\\x06"), versions_of(b"no frame").written
+    (WireVersions(oldest=3, written=4, newest=4), 0)
+    """
+    if len(data) < 3 or data[:1] != MAGIC:
+        return WireVersions(0, 0, 0)
+    written, byte = data[1], data[2]
+    return WireVersions(written - (byte >> _BACK & _REACH), written, written + (byte >> _AHEAD))
+
+
+def _readable() -> dict[bytes, int]:
+    """The two bytes for version and mode that are read here, and the mode that they mean."""
+    heads = (
+        bytes((written, byte)) for written in range(OLDEST, NEWEST + 1) for byte in range(1 << 8)
+    )
+    return {
+        head: head[1] & _MODE
+        for head in heads
+        if head[1] & _MODE in (CLEAR, SEALED, SIGNED) and OURS.meets(versions_of(MAGIC + head))
+    }
+
+
+_READABLE = _readable()
+
+
+def mode_of(data: bytes) -> int | Reason:
+    """The mode of a frame, or why frames that begin so are not read here."""
+    mode = _READABLE.get(data[len(MAGIC) : len(MAGIC) + 2])
+    if mode is not None:
+        return mode
+    return Reason.UNKNOWN_MODE if OURS.meets(versions_of(data)) else Reason.UNKNOWN_VERSION
+
 
 MAX_NUMBER = 1 << 53  # of incarnations and frames, as in gossip
 
@@ -130,7 +190,7 @@ class Wire:
         self.codec = codec
         self.ring = ring
         self.limits = limits or Limits()
-        self._read = codec.reader(self.limits.view)
+        self._readers = codec.readers(self.limits.view)
         self._label = group.encode()
         self._tag = group_tag(group)
         self._number = 0
@@ -172,7 +232,7 @@ class Wire:
         reason = self._refusal(envelope)
         if reason not in (None, Reason.DUPLICATE_NAME, Reason.OTHER_PROTOCOL):
             return reason
-        message = self._read(envelope.payload)
+        message = self._readers[data[1] - OLDEST](envelope.payload)
         if isinstance(message, Reason):
             self.duplicate = None
             return reason or message
@@ -200,12 +260,12 @@ class Wire:
     def _envelope(self, message: Message, to: MemberId | None) -> bytes | Reason:
         if self._number >= MAX_NUMBER:
             return Reason.UNSENDABLE  # the next incarnation has numbers again
+        codec = self.codec
         try:
-            payload = _encoder.encode(message)
+            payload = codec.write(message)
         except UNWRITABLE:
             return Reason.UNSENDABLE
         self._number += 1
-        codec = self.codec
         return _encoder.encode(
             Envelope(
                 self.group,
@@ -219,36 +279,80 @@ class Wire:
             )
         )
 
-    def _frame(self, envelope: bytes, direction: Direction) -> bytes:
-        if self.ring is None:
-            return self._header(CLEAR) + envelope
-        header = self._header(self.ring.mode)
-        return header + self.ring.seal(envelope, self._bound(header, direction))
+    def write_notice(self, notice: bytes) -> bytes:
+        """The frame for a notice about versions, which members of all versions understand."""
+        header = MAGIC + bytes((NOTICE, self._mode)) + self._tag
+        return self._sealed(header, notice, Direction.DATAGRAM)
 
-    def _header(self, mode: int) -> bytes:
-        return MAGIC + bytes((VERSION, mode)) + self._tag
+    def read_notice(self, data: bytes) -> bytes | Reason:
+        """The notice in a frame, or the reason why there is none."""
+        if not is_notice(data):
+            return Reason.NOT_A_FRAME
+        return self._open(data, Direction.DATAGRAM, _mode_in(data))
+
+    def opens(self, data: bytes) -> bool:
+        """Whether a datagram of any wire version is one of this group, with its seal if it has."""
+        return not isinstance(self._open(data, Direction.DATAGRAM, _mode_in(data)), Reason)
+
+    def write_old(self, message: Message, version: int) -> bytes | None:
+        """A datagram for members of a version that tells no range, and whose form is the same."""
+        envelope = self._envelope(message, None)
+        if isinstance(envelope, Reason):
+            return None
+        header = MAGIC + bytes((version, self._mode)) + self._tag
+        return self._sealed(header, envelope, Direction.DATAGRAM)
+
+    def read_old(self, data: bytes) -> ConfigMsg | None:
+        """The message about a configuration in a datagram of such a version."""
+        plain = self._open(data, Direction.DATAGRAM, _mode_in(data))
+        if isinstance(plain, Reason):
+            return None
+        try:
+            envelope = _envelopes.decode(plain)
+        except UNREADABLE:
+            return None
+        if self._refusal(envelope) not in (None, Reason.OTHER_PROTOCOL):
+            return None
+        message = _configs()(envelope.payload)
+        return message if isinstance(message, ConfigMsg) else None
+
+    @property
+    def _mode(self) -> int:
+        return CLEAR if self.ring is None else self.ring.mode
+
+    def _frame(self, content: bytes, direction: Direction) -> bytes:
+        head = bytes((VERSION, _mode_byte(self._mode, OURS)))
+        return self._sealed(MAGIC + head + self._tag, content, direction)
+
+    def _sealed(self, header: bytes, content: bytes, direction: Direction) -> bytes:
+        if self.ring is None:
+            return header + content
+        return header + self.ring.seal(content, self._bound(header, direction))
 
     def _bound(self, header: bytes, direction: Direction) -> bytes:
         """What the seal covers beside the envelope; only the last part may vary in length."""
         return header + bytes((direction,)) + self._label
 
-    def _open(self, data: bytes, direction: Direction) -> bytes | Reason:
+    def _open(
+        self, data: bytes, direction: Direction, mode: int | Reason | None = None
+    ) -> bytes | Reason:
+        """What is in a frame; `mode` is for frames of any version."""
         if len(data) > self.largest(direction):
             return Reason.TOO_LARGE
         if len(data) < HEADER or data[:1] != MAGIC:
             return Reason.NOT_A_FRAME
-        if data[1] != VERSION:
-            return Reason.UNKNOWN_VERSION
-        if data[2] not in (CLEAR, SEALED, SIGNED):
-            return Reason.UNKNOWN_MODE
+        if mode is None:
+            mode = mode_of(data)
+        if isinstance(mode, Reason):
+            return mode
         header = data[:HEADER]
         if header[-TAG:] != self._tag:
             return Reason.OTHER_GROUP
-        if data[2] == CLEAR:
+        if mode == CLEAR:
             return Reason.NOT_SEALED if self.ring is not None else data[HEADER:]
         if self.ring is None:
             return Reason.SEALED
-        if data[2] != self.ring.mode:
+        if mode != self.ring.mode:
             return Reason.UNKNOWN_KEY
         return self.ring.open(data[HEADER:], self._bound(header, direction))
 
@@ -283,13 +387,19 @@ def tag_of(data: bytes) -> bytes | None:
     return data[HEADER - TAG : HEADER] if len(data) >= HEADER and data[:1] == MAGIC else None
 
 
-def version_of(data: bytes) -> int:
-    """The wire version of a frame, or 0 where there is none.
+def _mode_in(data: bytes) -> int:
+    """The mode of a frame of any version."""
+    return data[2] & _MODE if len(data) > 2 else CLEAR
 
-    >>> version_of(b"H\\x01"), version_of(b"H"), version_of(b"no frame")
-    (1, 0, 0)
-    """
-    return data[1] if len(data) > 1 and data[:1] == MAGIC else 0
+
+def is_across(data: bytes) -> bool:
+    """Whether a datagram may be one of those that are understood across wire versions."""
+    return data[:1] == MAGIC and data[1:2] in _ACROSS
+
+
+def is_notice(data: bytes) -> bool:
+    """Whether a frame is a notice about versions."""
+    return data[:1] == MAGIC and data[1:2] == bytes((NOTICE,))
 
 
 MARK = "#"  # in a label, before the digest of what members must have in common
@@ -300,7 +410,7 @@ LONGEST_LABEL = 64  # bytes, of groups and protocols
 UNREADABLE = (msgspec.DecodeError, ValueError, OverflowError, RecursionError)
 UNWRITABLE = (msgspec.EncodeError, ValueError, TypeError, OverflowError, RecursionError)
 
-Payload = bytes | msgspec.Raw
+Payload = bytes | memoryview | msgspec.Raw
 Read = Callable[[Payload], Message | Reason]
 
 
@@ -316,7 +426,7 @@ _kinds = msgspec.msgpack.Decoder(_Kind)
 class WireCodec:
     """Encodes and decodes the messages of a group."""
 
-    __slots__ = ("_decoder", "_tags", "kinds", "protocol", "version")
+    __slots__ = ("_older", "_tags", "kinds", "protocol", "version")
 
     def __init__(self, protocol: str, kinds: Sequence[type[Message]], version: int = 1) -> None:
         if not kinds:
@@ -329,7 +439,8 @@ class WireCodec:
         self.version = version
         self.kinds = tuple(kinds)
         self._tags = frozenset(tags)
-        self._decoder = _decoder(self.kinds)
+        found = {kind: former_of(kind, VERSION) for kind in self.kinds}
+        self._older = {kind: old.write for kind, old in found.items() if old is not None}
 
     def understands(self, label: str) -> bool:
         """Whether frames with this label belong to this group, or may belong to it."""
@@ -357,17 +468,31 @@ class WireCodec:
         """The codec for an election, together with all that it is composed with."""
         return cls(protocol, tuple(election.handlers), version)
 
-    def reader(self, most: int) -> Read:
+    def write(self, message: Message) -> bytes:
+        """The payload for a message, in its form of the written version."""
+        older = self._older.get(type(message)) if self._older else None
+        return _encoder.encode(message if older is None else older(message))
+
+    def readers(self, most: int) -> tuple[Read, ...]:
+        """A reader for each wire version that is read, the oldest first."""
+        return tuple(self.reader(most, version) for version in range(OLDEST, NEWEST + 1))
+
+    def reader(self, most: int, version: int = NEWEST) -> Read:
         """A reader of payloads: it checks the fields, and allows `most` entries in any list."""
-        check = _strict_decoder(self.kinds, most).decode
-        decode = self._decoder.decode
+        formers = {kind: former_of(kind, version) for kind in self.kinds}
+        kinds = tuple(kind if (old := formers[kind]) is None else old.form for kind in self.kinds)
+        renew = {old.form: old.read for old in formers.values() if old is not None}
+        check = _strict_decoder(kinds, most).decode
+        decode = _decoder(kinds).decode
 
         def read(payload: Payload) -> Message | Reason:
             try:
                 check(payload)
                 message = decode(payload)
+                if renew and type(message) in renew:
+                    message = renew[type(message)](message)
             except msgspec.ValidationError:
-                return self._blame(payload, most)
+                return self._blame(payload, kinds, most)
             except UNREADABLE:
                 return Reason.MALFORMED
             assert isinstance(message, Message)
@@ -375,7 +500,7 @@ class WireCodec:
 
         return read
 
-    def _blame(self, payload: Payload, most: int) -> Reason:
+    def _blame(self, payload: Payload, kinds: tuple[type[Message], ...], most: int) -> Reason:
         """Why a payload was refused; this need not be quick."""
         try:
             tag = _kinds.decode(payload).tag
@@ -384,7 +509,7 @@ class WireCodec:
         if tag not in self._tags:
             return Reason.UNKNOWN_KIND
         try:
-            return flaw(self._decoder.decode(payload), most) or Reason.BAD_FIELDS
+            return flaw(_decoder(kinds).decode(payload), most) or Reason.BAD_FIELDS
         except UNREADABLE:
             return Reason.BAD_FIELDS
 
@@ -411,6 +536,12 @@ def _strict_decoder(kinds: tuple[type[Message], ...], most: int) -> msgspec.msgp
 @lru_cache(maxsize=64)
 def _decoder(kinds: tuple[type[Message], ...]) -> msgspec.msgpack.Decoder[Any]:
     return msgspec.msgpack.Decoder(_union(kinds))
+
+
+@lru_cache(maxsize=1)
+def _configs() -> Read:
+    """Of the message that is understood across labels and, since its form is the same, versions."""
+    return WireCodec("config", (ConfigMsg,)).reader(Limits().view)
 
 
 def _union(kinds: tuple[type[Message], ...]) -> Any:

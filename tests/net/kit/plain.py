@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Self
 
 PROGRAM = """
-import asyncio, json, logging, os, sys, time
+import asyncio, json, logging, os, signal, sys, time
 import hustings
 
 def say(**what):
@@ -32,6 +32,13 @@ async def main(group, options):
         os.setgid(user)
         os.setuid(user)
     logging.getLogger("hustings").addHandler(Notes(logging.WARNING))
+    task = asyncio.current_task()
+
+    def stop():
+        say(leader=None, leading=False, reason="stopped")  # its work ends before it leaves
+        task.cancel()
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop)
     try:
         async with hustings.join(group, **options) as member:
             say(joined=member.name)
@@ -40,6 +47,8 @@ async def main(group, options):
                 say(leader=leader, leading=state.leading, reason=state.reason)
     except hustings.BadInput as error:
         say(refused=str(error))
+    except asyncio.CancelledError:
+        pass  # it has left
 
 print("ready", flush=True)
 sys.stdin.readline()
@@ -63,6 +72,7 @@ class Plain:
         os.set_blocking(self.process.stdout.fileno(), False)
         self.said: list[dict[str, Any]] = []
         self.ready = False
+        self.ended = float("inf")  # when it was killed
         self._unread = b""
 
     def go(self) -> None:
@@ -70,6 +80,19 @@ class Plain:
         assert self.process.stdin is not None
         self.process.stdin.write(b"\n")
         self.process.stdin.flush()
+
+    def kill(self) -> None:
+        """End it at once."""
+        self.ended = time.monotonic()  # others may know that it has ended before this process does
+        self.process.kill()
+        self.process.wait()
+        self.hear()
+
+    def leave(self) -> None:
+        """Let it leave its group, as a service that is stopped."""
+        self.process.terminate()
+        self.process.wait(30)
+        self.hear()
 
     def hear(self) -> None:
         """Read what it has said."""
@@ -113,7 +136,7 @@ class Plain:
         return next((each["refused"] for each in self.said if "refused" in each), "")
 
     def led(self) -> list[tuple[float, float]]:
-        """When it led: from and to; the last time may be infinite."""
+        """When it led: from and to; the last time is infinite for one that leads."""
         found, since = [], None
         for each in self.states:
             if each["leading"] and since is None:
@@ -121,7 +144,7 @@ class Plain:
             elif not each["leading"] and since is not None:
                 found.append((since, each["at"]))
                 since = None
-        return found if since is None else [*found, (since, float("inf"))]
+        return found if since is None else [*found, (since, self.ended)]
 
 
 class Plains:
@@ -176,6 +199,13 @@ class Plains:
                 assert time.monotonic() < deadline, f"not within {within} s: {what}; {self}"
                 selector.select(0.02)
 
+    def told(self, members: list[Plain], sentence: str) -> None:
+        """Wait until each of them has said a sentence."""
+        self.wait(
+            lambda: all(any(sentence in note for note in each.notes) for each in members),
+            f"each says: {sentence}",
+        )
+
     def agreed(self, among: list[Plain], but: str | None = None) -> Plain:
         """Wait until all of them know one leader, which is one of them; that one."""
 
@@ -193,9 +223,9 @@ class Plains:
         return "; ".join(f"{each.name}: {each.said[-3:]}" for each in self.all)
 
 
-def overlapping(plains: list[Plain]) -> list[tuple[str | None, str | None]]:
-    """Pairs of processes that led at one moment."""
-    spans = [(start, end, each.name) for each in plains for start, end in each.led()]
+def overlapping(plains: list[Plain], since: float = 0.0) -> list[tuple[str | None, str | None]]:
+    """Pairs of processes that led at one moment, at this time or later."""
+    spans = [(start, end, each.name) for each in plains for start, end in each.led() if end > since]
     return [
         (here[2], there[2])
         for number, here in enumerate(spans)

@@ -457,6 +457,15 @@ class LeadershipLayer(Layer):
             self._enter(ctx)
             self.settle(ctx)
 
+    def hold_back(self, ctx: Context) -> None:
+        """Its world has found a reason to wait, and this member has not taken part yet."""
+        if not (self.observer or self.gone or self.begun or self.held_back):
+            ctx.cancel_timer(JOIN)
+            ctx.cancel_timer(ANSWERS)
+            self.inquiry.end()
+            self.entered, self.held_back = False, True
+            self._tell(ctx, NoLeader(WAITING))
+
     def _enter(self, ctx: Context) -> None:
         if self.entered:
             return
