@@ -50,7 +50,7 @@ def command_for(found: Distribution, extra: str) -> str:
         return "pip install " + _quoted(f"{NAME}[{extra}] @ {url}")
     place = unquote(parts.path)
     if not Path(place).exists():
-        return _of_requirements(_requirements(found, extra), extra)
+        return _of_requirements(requirements(found, extra), extra)
     info = origin.get("dir_info")
     return _of(place, extra, editable=isinstance(info, dict) and bool(info.get("editable")))
 
@@ -89,7 +89,7 @@ def _from_repository(info: dict[str, Any], url: str, extra: str) -> str:
     return "pip install " + _quoted(f"{NAME}[{extra}] @ {info.get('vcs', 'git')}+{url}{commit}")
 
 
-def _requirements(found: Distribution, extra: str) -> list[str]:
+def requirements(found: Distribution, extra: str) -> list[str]:
     """What the extra stands for, without hustings: `aetcd>=1.0`."""
     wanted: list[str] = []
     waiting, seen = [extra], {extra}

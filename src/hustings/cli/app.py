@@ -110,17 +110,36 @@ def load(name: str) -> click.Command:
     return command
 
 
+_VERSION_HELP = "Show the version, with --json all versions that a report needs, and exit."
+
+
+def _version(ctx: click.Context, parameter: click.Parameter, asked: bool) -> None:
+    if not asked or ctx.resilient_parsing:
+        return
+    if ctx.params.get("as_json"):
+        with ending_at_once():
+            from hustings.about import about
+            from hustings.cli.output import show_json
+        show_json(about())
+    else:
+        click.echo(f"hustings, version {__version__}")
+    ctx.exit()
+
+
 @click.group(
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Try first: hustings demo. Then: hustings sim bully -n 8 --scenario leader-crash",
 )
-@click.version_option(__version__, prog_name="hustings")
-def hustings() -> None:
+@click.option("--version", is_flag=True, expose_value=False, callback=_version, help=_VERSION_HELP)
+@click.option("--json", "as_json", is_flag=True, is_eager=True, help="With --version: as JSON.")
+def hustings(as_json: bool) -> None:
     """Leader election for groups of any size: run it, simulate it, compare it, draw it.
 
     Every command takes --help. With --json, stdout has one JSON object and nothing else.
     """
+    if as_json:
+        raise BadInput("--json goes with --version, or after the command: hustings sim --json ...")
 
 
 def run(arguments: list[str]) -> int:

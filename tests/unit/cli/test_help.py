@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import platform
 import re
 import shlex
+from importlib.metadata import Distribution, PackageNotFoundError, distribution, version
 
 import pytest
 from click import Context
 
 from hustings._version import __version__
+from hustings.about import about
 from hustings.cli.app import hustings as group
 from hustings.cli.output import Lines
+from hustings.guard.registry import CATALOGUE as GUARDS
+from hustings.net.wire import NEWEST, OLDEST, VERSION
 from hustings.sim.faults import FAULTS
 from tests.unit.cli.commands import Hustings, in_own_process
 
@@ -70,6 +76,37 @@ def test_every_fault_has_its_form_in_the_help(hustings: Hustings) -> None:
 
 def test_the_version(hustings: Hustings) -> None:
     assert hustings("--version").out == f"hustings, version {__version__}\n"
+
+
+def test_the_versions_that_a_report_needs(hustings: Hustings) -> None:
+    for arguments in (("--version", "--json"), ("--json", "--version")):
+        found = json.loads(hustings(*arguments).out)
+        assert found["version"] == __version__
+        assert found["wire"] == {"written": VERSION, "oldest": OLDEST, "newest": NEWEST}
+        assert found["python"] == platform.python_version()
+        assert set(found) == {
+            *("version", "wire", "python", "implementation", "platform", "engines"),
+        }
+        assert list(found["engines"]) == [each.name for each in GUARDS]
+        assert found["engines"]["etcd"] == {"found": True, "clients": {"aetcd": version("aetcd")}}
+
+
+def test_a_client_that_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def without(name: str) -> Distribution:
+        if name == "asyncpg":
+            raise PackageNotFoundError(name)
+        return distribution(name)
+
+    monkeypatch.setattr("hustings.about.distribution", without)
+    engines = about()["engines"]
+    assert engines["postgres"] == {"found": False, "clients": {"asyncpg": None}}
+    assert engines["redis"]["found"]
+
+
+def test_json_before_the_command_belongs_behind_it(hustings: Hustings) -> None:
+    said = hustings("--json", "sim", "bully")
+    assert (said.code, said.out) == (2, "")
+    assert "--json goes with --version, or after the command" in said.err
 
 
 def test_help_comes_without_the_simulator_running(hustings: Hustings) -> None:
