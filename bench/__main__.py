@@ -1,4 +1,4 @@
-"""`python -m bench`: measure, check, report; `net` and `kernels` behind it for those alone."""
+"""`python -m bench`: measure, check, report; parts of their own: net, kernels, alternatives."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import time
 from collections.abc import Sequence
 
 from bench import plan
+from bench.alternatives import cli as alternatives
 from bench.check import complaints
 from bench.kernels import cli as kernels
 from bench.measure import Worker, WorkerDied, measure, say
@@ -27,7 +28,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         description="Measure the simulator beside its peers. A full run writes bench/RESULTS.md, "
         "real groups too; with --quick or --only the simulator's tables go to standard output.",
         epilog="Real groups alone: python -m bench net [--help]; "
-        "compiled kernels: python -m bench kernels [--help].",
+        "compiled kernels: python -m bench kernels [--help]; "
+        "other ways to have one leader: python -m bench alternatives [--help].",
     )
     parser.add_argument("--rounds", type=int, help=f"rounds per workload (default {ROUNDS})")
     parser.add_argument("--quick", action="store_true", help="a rough look in under a minute")
@@ -98,6 +100,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return net.main(words[1:])
     if words[:1] == ["kernels"]:
         return kernels.main(words[1:])
+    if words[:1] == ["alternatives"]:
+        return alternatives.main(words[1:])
     options = parse(words)
     began = time.monotonic()
     results = Results(rounds=options.rounds)
@@ -123,7 +127,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     else:
         write_part(text)
     say(f"took {time.monotonic() - began:.0f} s")
-    return (kernels.main([]) or net.main([])) if whole else 0
+    return (kernels.main([]) or net.main([]) or alternatives.main([])) if whole else 0
 
 
 if __name__ == "__main__":
