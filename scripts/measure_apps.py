@@ -106,6 +106,22 @@ SETUPS: dict[str, Setup] = {
         (*_GUNICORN, "-k", "uvicorn_worker.UvicornWorker", "fastapi_app:app"),
         ways=_ALL,
     ),
+    "django": Setup(
+        "Django, `manage.py hustings_jobs`, three times",
+        ("manage.py", "hustings_jobs"),
+        copies=3,
+        code=128 + signal.SIGTERM,
+    ),
+    "django-gunicorn": Setup(
+        "Django, `gunicorn --workers 4`",
+        (*_GUNICORN, "django_shop.wsgi:application"),
+        ways=_ALL,
+    ),
+    "django-uvicorn": Setup(
+        "Django, `uvicorn --workers 4`",
+        (*_UVICORN, "django_shop.asgi:application", "--workers", "4"),
+        ways=_ALL,
+    ),
     "flask-threads": Setup(
         "Flask's own server with threads, three times",
         ("flask_app.py", "{port}"),

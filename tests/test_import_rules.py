@@ -142,6 +142,9 @@ DOORS = (
     "hustings.asgi",
     "hustings.blocking",
     "hustings.cli",
+    "hustings.django",
+    "hustings.django.apps",  # Django finds these two by their names
+    "hustings.django.management.commands.hustings_jobs",
     "hustings.fence",
     "hustings.testing",
     "hustings.testing.plugin",  # an entry point

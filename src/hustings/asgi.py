@@ -6,6 +6,8 @@ Any application takes it whose lifespan is an asynchronous context manager: Fast
 Litestar, Quart. The jobs begin after the application's own start and end before its own end, so
 that they can use what it opens. A job that cannot run does not keep the application from serving.
 
+An application that does not know the lifespan of ASGI, as Django's, gets one by `with_lifespan`.
+
 Law: nothing here imports a web framework.
 """
 
@@ -13,17 +15,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, MutableMapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from typing import Any
 
-from hustings.core.errors import BadInput
-from hustings.net.logs import INFO, LOGGER
+from hustings.core.errors import BadInput, printable
+from hustings.net.logs import INFO, handled_by, unconfigured
 from hustings.scheduled import ScheduledJob, check_groups
 
 _SERVERS = ("uvicorn.error", "hypercorn.error", "gunicorn.error")  # logs of servers
 
 Lifespan = Callable[[Any], AbstractAsyncContextManager[Any]]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Message, Receive, Send], Awaitable[None]]
 
 
 def lifespan(*jobs: ScheduledJob[Any, Any], around: Lifespan | None = None) -> Lifespan:
@@ -61,6 +67,29 @@ def lifespan(*jobs: ScheduledJob[Any, Any], around: Lifespan | None = None) -> L
     return running
 
 
+def with_lifespan(app: Application, around: Lifespan) -> Application:
+    """An application that answers its server's `lifespan` by this one, and all else by `app`."""
+
+    async def application(scope: Message, receive: Receive, send: Send) -> None:
+        if scope["type"] != "lifespan":
+            await app(scope, receive, send)
+            return
+        await receive()  # lifespan.startup
+        stage = "startup"
+        try:
+            async with around(app):
+                await send({"type": "lifespan.startup.complete"})
+                stage = "shutdown"
+                await receive()
+        except Exception as error:
+            told = f"{type(error).__name__}: {printable(str(error))}"
+            await send({"type": f"lifespan.{stage}.failed", "message": told})
+            raise
+        await send({"type": "lifespan.shutdown.complete"})
+
+    return application
+
+
 @asynccontextmanager
 async def _nothing(app: Any) -> AsyncIterator[None]:
     yield
@@ -93,15 +122,8 @@ def _told_by_the_server() -> Iterator[None]:
     server = next(
         (log for name in _SERVERS if (log := logging.getLogger(name)).hasHandlers()), None
     )
-    ours = [each for each in LOGGER.handlers if not isinstance(each, logging.NullHandler)]
-    if server is None or ours or logging.root.handlers or LOGGER.level != logging.NOTSET:
+    if server is None or not unconfigured():
         yield
         return
-    handler = _ToServer(server)
-    LOGGER.addHandler(handler)
-    LOGGER.setLevel(INFO)
-    try:
+    with handled_by(_ToServer(server)):
         yield
-    finally:
-        LOGGER.removeHandler(handler)
-        LOGGER.setLevel(logging.NOTSET)

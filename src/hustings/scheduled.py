@@ -8,7 +8,7 @@
 
 The decorated function has four uses: `run` in a program that does nothing else, `start` for a
 thread beside a program, `serve` inside an event loop, and a call, which is the plain function, for
-tests.
+tests. `run_jobs` runs several of them.
 
 `Member.run` says what a job is. A period is not recorded anywhere: after a failover the next leader
 runs the job at once.
@@ -31,6 +31,7 @@ import signal
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from queue import SimpleQueue
 from types import FrameType, TracebackType
 from typing import Any, Generic, ParamSpec, Self, TypeVar
 
@@ -56,7 +57,7 @@ R = TypeVar("R")
 
 _EXIT_S = 2.0  # seconds that a job in a thread has when the interpreter exits
 _AGAIN_S = 1.0  # seconds until a group that could not be joined is tried again; this doubles
-_JOIN_OPTIONS = tuple(inspect.signature(join).parameters)[1:]
+JOIN_OPTIONS = tuple(inspect.signature(join).parameters)[1:]
 
 
 def once(
@@ -88,8 +89,8 @@ def once(
     }
     grace_s = job_options(**running).grace_s
     for name in options:
-        if name not in _JOIN_OPTIONS:
-            raise UnknownName("option", name, [*running, *_JOIN_OPTIONS])
+        if name not in JOIN_OPTIONS:
+            raise UnknownName("option", name, [*running, *JOIN_OPTIONS])
 
     def decorate(job: Callable[P, R]) -> ScheduledJob[P, R]:
         return ScheduledJob(group, job, running, options, grace_s)
@@ -118,6 +119,7 @@ class ScheduledJob(Generic[P, R]):
             check_plain_function(job)
             del self._running["grace"]
         functools.update_wrapper(self, job)
+        self._runs: Any = job  # in the function's place
         self._member: Member | blocking.Member | None = None  # of this process
 
     @property
@@ -135,6 +137,10 @@ class ScheduledJob(Generic[P, R]):
         """Write that the job is over because of an error."""
         said = f"the job is over, and does not run again: {error_words(error)}"
         self.log.say(ERROR, "job-failed", said, error=error)
+
+    def wrap(self, wrapper: Callable[[Callable[P, R]], Callable[P, R]]) -> None:
+        """Run `wrapper(function)` in the function's place; a call is still the function itself."""
+        self._runs = wrapper(self.function)
 
     def check(self) -> None:
         """Read all options, and start nothing; `BadInput` says what is wrong."""
@@ -212,8 +218,7 @@ class ScheduledJob(Generic[P, R]):
             member = await self._joined_here(retry)
             try:
                 with self._kept_by(member):
-                    job: Any = self.function
-                    return await member.run(job, **self._running)
+                    return await member.run(self._runs, **self._running)
             finally:
                 await member.leave()
 
@@ -237,8 +242,7 @@ class ScheduledJob(Generic[P, R]):
         ):
             if running is not None:
                 running.ends_by(member.close)
-            job: Any = self.function
-            return member.run(job, **self._running)
+            return member.run(self._runs, **self._running)
 
     def _joined_in_thread(self, running: RunningJob | None) -> blocking.Member:
         tries = _tries()
@@ -352,11 +356,15 @@ class RunningJob:
             with suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(over.set)
 
+        self.when_over(tell)
+        await over.wait()
+
+    def when_over(self, tell: Callable[[], object]) -> None:
+        """Call `tell`, in some thread, when the job is over; maybe twice."""
         with self._lock:
             self._over.append(tell)
         if not self._thread.is_alive():
-            over.set()
-        await over.wait()
+            tell()
 
     def __enter__(self) -> Self:
         return self
@@ -420,6 +428,36 @@ class RunningJob:
             if self._stopping:
                 raise NotLeader("it was stopped before it began")
             self._end = end
+
+
+def run_jobs(jobs: Sequence[ScheduledJob[Any, Any]]) -> None:
+    """Run several jobs, each in a thread of its own, until all of them are over.
+
+    For a program that does nothing else. Ctrl-C and SIGTERM end the jobs, and their members leave
+    in good order; a run of a plain function is waited for. If jobs have failed, one of their errors
+    is raised when all are over.
+    """
+    check_groups(jobs)
+    for job in jobs:
+        job.check()
+    running: list[RunningJob] = []
+    over: SimpleQueue[RunningJob] = SimpleQueue()
+    with _ended_by_sigterm(_exit):
+        try:
+            for job in jobs:
+                running.append(RunningJob(job, retry=True))
+                running[-1].when_over(functools.partial(over.put, running[-1]))
+            waiting = list(running)
+            while waiting:
+                ended = over.get()
+                waiting = [each for each in waiting if each is not ended]
+        finally:
+            for each in running:
+                each.stop_soon()
+            for each in running:
+                each.stop()
+    for each in running:
+        each.wait()
 
 
 _GROUPS: dict[tuple[int, str], list[ScheduledJob[Any, Any]]] = {}  # what runs, by process, group

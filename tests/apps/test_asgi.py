@@ -214,6 +214,70 @@ def test_a_second_job_of_a_group_is_refused_where_the_first_one_runs(group: str)
     run(story())
 
 
+# An application that knows no lifespan
+
+
+def asked(application: Any, *answers: str) -> tuple[list[dict[str, Any]], Exception | None]:
+    """What an application says when its server speaks of the lifespan."""
+    said: list[dict[str, Any]] = []
+    words = iter(answers)
+
+    async def receive() -> dict[str, Any]:
+        return {"type": next(words)}
+
+    async def send(message: dict[str, Any]) -> None:
+        said.append(message)
+
+    async def story() -> Exception | None:
+        try:
+            await application({"type": "lifespan"}, receive, send)
+        except Exception as error:
+            return error
+        return None
+
+    return said, run(story())
+
+
+def test_an_application_without_a_lifespan_gets_one(group: str) -> None:
+    told: list[str] = []
+
+    async def plain(scope: Any, receive: Any, send: Any) -> None:
+        told.append(scope["type"])
+
+    @asynccontextmanager
+    async def life(app: Any) -> AsyncIterator[None]:
+        assert app is plain
+        told.append("begins")
+        yield
+        told.append("ends")
+
+    application = hustings.asgi.with_lifespan(plain, life)
+    said, error = asked(application, "lifespan.startup", "lifespan.shutdown")
+    assert error is None
+    assert [each["type"] for each in said] == [
+        "lifespan.startup.complete",
+        "lifespan.shutdown.complete",
+    ]
+    untyped: Any = application
+    run(untyped({"type": "http"}, None, None))
+    assert told == ["begins", "ends", "http"]
+
+
+@pytest.mark.parametrize("stage", ["startup", "shutdown"])
+def test_a_lifespan_that_fails_is_told_to_the_server(stage: str) -> None:
+    @asynccontextmanager
+    async def life(app: Any) -> AsyncIterator[None]:
+        if stage == "startup":
+            raise BadInput("no address")
+        yield
+        raise BadInput("no address")
+
+    application = hustings.asgi.with_lifespan(None, life)  # type: ignore[arg-type]  # not called
+    said, error = asked(application, "lifespan.startup", "lifespan.shutdown")
+    assert isinstance(error, BadInput)
+    assert said[-1] == {"type": f"lifespan.{stage}.failed", "message": "BadInput: no address"}
+
+
 # The log of the server
 
 

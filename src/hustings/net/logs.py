@@ -72,6 +72,24 @@ class MemberLog:
         self.say(WARNING, NOTE, sentence)
 
 
+def unconfigured() -> bool:
+    """Whether the program has said nothing about what becomes of our records."""
+    ours = [each for each in LOGGER.handlers if not isinstance(each, logging.NullHandler)]
+    return not ours and not logging.root.handlers and LOGGER.level == logging.NOTSET
+
+
+@contextmanager
+def handled_by(handler: logging.Handler) -> Iterator[None]:
+    """While this lasts, a handler gets our records, from INFO on."""
+    LOGGER.addHandler(handler)
+    LOGGER.setLevel(INFO)
+    try:
+        yield
+    finally:
+        LOGGER.removeHandler(handler)
+        LOGGER.setLevel(logging.NOTSET)
+
+
 class _Teller(logging.Handler):
     def __init__(self, group: str, tell: Callable[[str], None]) -> None:
         super().__init__(logging.WARNING)

@@ -1,0 +1,1 @@
+"""A Django project with one application and one job."""

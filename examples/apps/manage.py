@@ -1,0 +1,10 @@
+"""Start this several times: one process sends the invoices. python manage.py hustings_jobs"""
+
+import os
+import sys
+
+from django.core.management import execute_from_command_line
+
+if __name__ == "__main__":
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "django_shop.settings")
+    execute_from_command_line(sys.argv)
