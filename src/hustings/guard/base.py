@@ -57,6 +57,7 @@ DECIDED = (  # a proviso for engines whose tokens members cannot lift
 )
 LOOK_S = 5.0  # seconds for an engine to say who holds the lease
 _WORD = 8  # bytes of an engine's identity
+IDENTITY, SUCCESS = "identity", "success"  # the kinds of words that an engine keeps beside a lease
 
 
 class Unreachable(HustingsError):
@@ -206,7 +207,20 @@ class Guard(ABC):
         word that it knows, or else draws one. An engine that keeps no word gives "". Then its
         address stands for it.
         """
-        return await self._name(self.known_as or secrets.token_hex(_WORD), instead=False)
+        return await self._word(IDENTITY, self.known_as or secrets.token_hex(_WORD), instead=False)
+
+    @property
+    def keeps_words(self) -> bool:
+        """Whether the engine can keep a word beside the lease."""
+        return type(self)._word is not Guard._word
+
+    async def success(self) -> str:
+        """What was recorded of the work that the group does once; "" if nothing was."""
+        return await self._word(SUCCESS, "", instead=False)
+
+    async def record(self, success: str) -> None:
+        """Keep `success` beside the lease for good. The caller need not hold the lease."""
+        await self._word(SUCCESS, success, instead=True)
 
     async def close(self) -> None:
         """Close the connections. A lease that is held stays held until its time is over."""
@@ -368,7 +382,7 @@ class Guard(ABC):
         """
         if self.known_as:
             with suppress(Unreachable):
-                await self._name(self.known_as, instead=True)
+                await self._word(IDENTITY, self.known_as, instead=True)
 
     def _still_leads(self, holder: Holder, known: int, now: float) -> bool:
         """Whether the asking member is the last leader, within its lease: no other may hold one."""
@@ -454,10 +468,11 @@ class Guard(ABC):
     def _observe(self) -> AsyncIterator[Holding]:
         """The present state, then each change when it comes, until the iterator is closed."""
 
-    async def _name(self, word: str, *, instead: bool) -> str:
-        """Write `word` as the identity if there is none yet, or `instead` of it. Return the result.
+    async def _word(self, kind: str, word: str, *, instead: bool) -> str:
+        """Write a word of this kind beside the lease if there is none, or `instead` of it.
 
-        This is one step: two members that find no identity both get the same one.
+        Return what is there then. This is one step: two members that find no word both get the same
+        one. The lease stays as it is. An engine that keeps no words has "" for all.
         """
         return ""
 

@@ -8,6 +8,7 @@ Token      The key's ModifyIndex when it was acquired: an index of the whole clu
 Recovery   A cluster that has lost its store counts indexes anew. An operator then writes a key
            beside the lock (prefix/.base). Its number is added to every index to make a token.
 Identity   A word in one more key (prefix/.identity), drawn by the first member.
+Success    Likewise (prefix/.success).
 Lease      The session's TTL. Consul never ends a session earlier than one TTL after its renewal.
            Consul takes up to twice the TTL. This time also covers a leader of the cluster that
            renews sessions and does not know that it was deposed. A TTL is at least 10 s, and never
@@ -248,13 +249,13 @@ class ConsulGuard(Guard):
                 done = body.strip() == b"true"
             self._base = above
 
-    async def _name(self, word: str, *, instead: bool) -> str:
-        path = f"kv/{quote(self._beside('identity'))}"
+    async def _word(self, kind: str, word: str, *, instead: bool) -> str:
+        path = f"kv/{quote(self._beside(kind))}"
         async with self._unreachable():
             await self._ask("PUT", path, {} if instead else {"cas": "0"}, word.encode())
             status, body, _ = await self._ask("GET", path, {"consistent": ""})
             if status == MISSING:
-                raise Unreachable(f"Consul at {self.shown} keeps no key {self._beside('identity')}")
+                raise Unreachable(f"Consul at {self.shown} keeps no key {self._beside(kind)}")
             key = msgspec.json.decode(body, type=list[Lock])[0]
             return base64.b64decode(key.value or "").decode(errors="replace")
 

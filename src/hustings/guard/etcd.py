@@ -8,6 +8,7 @@ Recovery   A cluster that has lost its store counts revisions anew. An operator 
            beside the election (name.base). Its number is added to every revision to make a token.
            Foreign candidates do not know this key, and do not need it.
 Identity   A word in one more key (name.identity), drawn by the first member.
+Success    Likewise (name.success).
 Fairness   Our members do not queue: they create a key only if there is none under the name, in one
            transaction. So a foreign candidate that queues is never overtaken.
 Lease      Granted by consensus, so after the question was sent. A renewal asks one node for the key
@@ -97,7 +98,6 @@ class EtcdGuard(Guard):
         self.end = f"{name}0".encode()  # "0" follows "/": the end of all keys that begin with name/
         self.next_key = f"{name}.next".encode()
         self.base_key = f"{name}.base".encode()
-        self.identity_key = f"{name}.identity".encode()
         self._returns = PendingReleases()
         self._highest = 0  # highest token that any observer has seen
 
@@ -164,14 +164,15 @@ class EtcdGuard(Guard):
         await self.nodes.converse(talk)
         self._returns.confirmed(holder, token)
 
-    async def _name(self, word: str, *, instead: bool) -> str:
-        """The identity.
+    async def _word(self, kind: str, word: str, *, instead: bool) -> str:
+        """A word in one more key.
 
-        The cluster's id will not do: etcd derives it from settings that two may share.
+        The cluster's id as identity will not do: etcd derives it from settings that two may share.
         """
-        read = rpc.RequestOp(request_range=rpc.RangeRequest(key=self.identity_key))
-        none = [] if instead else [_compare(self.identity_key, create_revision=0)]
-        put = _put(self.identity_key, word, 0)
+        key = f"{self.name}.{kind}".encode()
+        read = rpc.RequestOp(request_range=rpc.RangeRequest(key=key))
+        none = [] if instead else [_compare(key, create_revision=0)]
+        put = _put(key, word, 0)
 
         async def talk(line: EtcdLine) -> str:
             request = rpc.TxnRequest(compare=none, success=[put, read], failure=[read])

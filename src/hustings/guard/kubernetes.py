@@ -190,17 +190,18 @@ class KubernetesGuard(Guard):
                     return
         raise Unreachable(f"Lease {self.name} in Kubernetes at {self.shown} changes too fast")
 
-    async def _name(self, word: str, *, instead: bool) -> str:
+    async def _word(self, kind: str, word: str, *, instead: bool) -> str:
+        mark = f"hustings/{kind}"  # an annotation
         async with self._unreachable():
             for _ in range(ATTEMPTS):
                 lease = await self._read()
                 if lease is None:
                     body = new_lease(self.name, self.namespace, None, 1.0)
-                    body["metadata"]["annotations"] = {IDENTITY_MARK: word}
-                elif IDENTITY_MARK in lease.marks and not instead:
-                    return lease.marks[IDENTITY_MARK]
+                    body["metadata"]["annotations"] = {mark: word}
+                elif mark in lease.marks and not instead:
+                    return lease.marks[mark]
                 else:
-                    body = lease.marked(self._token(lease), IDENTITY_MARK, word)
+                    body = lease.marked(self._token(lease), mark, word)
                 if await self._write(lease, body) is not None:
                     return word
         raise Unreachable(f"Lease {self.name} in Kubernetes at {self.shown} changes too fast")
@@ -435,10 +436,9 @@ def _message(said: bytes) -> str:
 
 # The Lease object
 
-# Annotations: the holder's token, the member for which the Lease is reserved, the number that is
-# added to versions, and a word that tells this Lease from those of other clusters.
+# Annotations: the holder's token, the member for which the Lease is reserved, and the number that
+# is added to versions. The words beside the lease are annotations, too.
 TOKEN_MARK, NEXT_MARK, BASE_MARK = "hustings/token", "hustings/next", "hustings/base"
-IDENTITY_MARK = "hustings/identity"
 OF_OURS = re.compile(r"(.+)#\d+")
 
 

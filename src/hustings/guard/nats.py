@@ -10,6 +10,7 @@ Lease      Measured by each observer: if a revision stays the same for the time 
            the observer's own monotonic clock, its lease is over (`local_expiry`). Expiry by the
            server would follow its wall clock, which may be set.
 Identity   A word in one more entry (key.identity), drawn by the first member.
+Success    Likewise (key.success).
 Transfer   `release(to=...)` leaves a name in the record. For the time of a lease, only that member
            takes it.
 
@@ -413,8 +414,8 @@ class NatsGuard(Guard):
                 return
         raise Unreachable(f"the record in NATS at {self.shown} changes too fast")
 
-    async def _name(self, word: str, *, instead: bool) -> str:
-        key = f"{self._key}.identity"  # no group has this key: dots in names are quoted
+    async def _word(self, kind: str, word: str, *, instead: bool) -> str:
+        key = f"{self._key}.{kind}"  # no group has this key: dots in names are quoted
         for _ in range(ATTEMPTS):
             try:
                 write = self._kept().put if instead else self._kept().create
@@ -424,7 +425,7 @@ class NatsGuard(Guard):
                 return (found.value or b"").decode(errors="replace")
             except (NoStreamResponseError, KeyNotFoundError):  # another client has just deleted it
                 await self._make_again()
-        raise Unreachable(f"the identity in NATS at {self.shown} changes too fast")
+        raise Unreachable(f"the {kind} in NATS at {self.shown} changes too fast")
 
     async def _replace(
         self, entry: NatsEntry, holder: Holder, token: int, make: Callable[[NatsEntry], NatsRecord]

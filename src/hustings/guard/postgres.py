@@ -30,6 +30,7 @@ from typing import Any
 
 from hustings.core.errors import BadInput
 from hustings.guard.base import (
+    IDENTITY,
     Behind,
     Floor,
     Guarantees,
@@ -156,8 +157,10 @@ class PostgresGuard(Guard):
     async def _recover(self, above: int) -> None:
         await self._call("recover", str(above))
 
-    async def _name(self, word: str, *, instead: bool) -> str:
-        return str(await self._call("name", text(word), str(instead)))
+    async def _word(self, kind: str, word: str, *, instead: bool) -> str:
+        # Each kind has a row. No group has a name with a line break.
+        row = self._group if kind == IDENTITY else f"{self._group}\n{kind}"
+        return str(await self._call("name", text(word), str(instead), group=row))
 
     def _promised(self, now: float) -> tuple[str, str]:
         mine, remains = self._expiry.promised(now)
@@ -182,9 +185,9 @@ class PostgresGuard(Guard):
 
     # Questions
 
-    async def _call(self, question: str, *arguments: str) -> Any:
+    async def _call(self, question: str, *arguments: str, group: str | None = None) -> Any:
         """Ask during normal work. A failure at this point may pass."""
-        given = ", ".join([text(self._group), *arguments])
+        given = ", ".join([text(self._group if group is None else group), *arguments])
         try:
             return await self._ask(f"hustings.guard_{question}({given})")
         except BadInput as error:

@@ -59,11 +59,11 @@ from hustings.guard.redis_scripts import (
     BEHIND,
     GRANTED,
     LOOK,
-    NAME,
     RECOVER,
     RELEASE,
     RENEW,
     RUN,
+    WORD,
 )
 from hustings.guard.redis_wire import Ear, RedisWire
 from hustings.guard.urls import NET_S, TIMEOUT_S, GuardUrl, check_bounds, one_of, seconds
@@ -194,8 +194,8 @@ class RedisGuard(Guard):
     async def _recover(self, above: int) -> None:
         await self._ask(RECOVER, str(above))
 
-    async def _name(self, word: str, *, instead: bool) -> str:
-        return str(await self._ask(NAME, word, _flag(instead)))
+    async def _word(self, kind: str, word: str, *, instead: bool) -> str:
+        return str(await self._ask(WORD, kind, word, _flag(instead)))
 
     # What this guard knows
 

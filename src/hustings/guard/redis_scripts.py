@@ -8,8 +8,8 @@ on its own clock, asks with that mark as `ended`. It takes the lease if the hash
 Fields: `token`; `holder` and its `incarnation`; `ttl`, how long the last write counts, in
 microseconds; `mark` of that write; `next`, the only member that may enter after a release; `floor`,
 which all later tokens exceed; `identity`, a word that tells this hash from those of other servers;
-and, where writes may be lost, `settled` and `max_ttl`: see `ACQUIRE`. Tokens and marks stay text: a
-number of Lua has 53 bits.
+`success`, a word about work that was done; and, where writes may be lost, `settled` and `max_ttl`:
+see `ACQUIRE`. Tokens and marks stay text: a number of Lua has 53 bits.
 
 Releases of the first format measured leases by the server's time of day, and kept their end in
 `until`. Such a lease has no mark. Its end serves as the mark, because every renewal moves the end.
@@ -146,11 +146,11 @@ return 1
 """
 )
 
-NAME = (
+WORD = (
     _COMMON
     + """
-if ARGV[2] == '1' or not field('identity') then put('identity', ARGV[1]) end
-return field('identity')
+if ARGV[3] == '1' or not field(ARGV[1]) then put(ARGV[1], ARGV[2]) end
+return field(ARGV[1])
 """
 )
 

@@ -9,6 +9,7 @@ Recovery   An ensemble that was set up anew counts zxids anew. An operator then 
            the path (path.base). Its number is added to every zxid to make a token. Foreign
            candidates do not know this node, and do not need it.
 Identity   A word in one more node (path.identity), drawn by the first member.
+Success    Likewise (path.success).
 Fairness   Our members do not queue. They create a node only where there is none, and delete it at
            once if another candidate's number turns out to be lower. So no candidate in the queue is
            ever overtaken.
@@ -104,7 +105,6 @@ class ZooKeeperGuard(Guard):
         self.path = path
         self.next_path = f"{path}.next"
         self.base_path = f"{path}.base"
-        self.identity_path = f"{path}.identity"
         self._recipe = recipe
         self._acl = [protocol.AUTHED_UNRESTRICTED if private else protocol.UNRESTRICTED_ACCESS]
         self._standing: dict[Holder, ZookeeperSession] = {}
@@ -233,17 +233,16 @@ class ZooKeeperGuard(Guard):
         if to is not None:
             self._standing.pop(holder, None)  # the reservation lasts as long as the session
 
-    async def _name(self, word: str, *, instead: bool) -> str:
+    async def _word(self, kind: str, word: str, *, instead: bool) -> str:
         async def talk(wire: ZookeeperWire, session: Session) -> str:
             await self._candidates(wire, session)
+            path = f"{self.path}.{kind}"
             with suppress(exc.NodeExists):
-                await wire.ask(session, self._new(self.identity_path, word))
+                await wire.ask(session, self._new(path, word))
             if instead:
-                write = protocol.SetDataRequest(
-                    path=self.identity_path, data=word.encode(), version=-1
-                )
+                write = protocol.SetDataRequest(path=path, data=word.encode(), version=-1)
                 await wire.ask(session, write)
-            read = protocol.GetDataRequest(path=self.identity_path, watch=False)
+            read = protocol.GetDataRequest(path=path, watch=False)
             return _text((await wire.ask(session, read)).data)
 
         return await self._visit(talk)

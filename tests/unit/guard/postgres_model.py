@@ -57,6 +57,7 @@ class Database:
             "floor": 0,
             "identity": None,
         }
+        self.beside: dict[str, str] = {}  # what rows of their own have
         self.groups: set[str] = set()
         self.asked: list[str] = []
         self.arguments: list[list[Any]] = []
@@ -89,7 +90,10 @@ class Database:
         if name == "version":
             return self.version
         group, *rest = values
+        group, _, kind = group.partition("\n")
         self.groups.add(group)
+        if kind:
+            return self._beside(kind, *rest)
         return getattr(self, f"_{name}")(*rest)
 
     def _tell(self) -> None:
@@ -178,6 +182,12 @@ class Database:
         if instead or self.row["identity"] is None:
             self.row["identity"] = word
         return str(self.row["identity"])
+
+    def _beside(self, kind: str, word: str, instead: bool) -> str:
+        """A row of its own, with a word of one kind."""
+        if instead or kind not in self.beside:
+            self.beside[kind] = word
+        return self.beside[kind]
 
     def _look(self) -> object:
         return {name: self.row[name] for name in ("holder", "token", "mark", "ttl")}

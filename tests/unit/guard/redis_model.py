@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hustings.guard.redis import RedisGuard
-from hustings.guard.redis_scripts import ACQUIRE, LOOK, NAME, RECOVER, RELEASE, RENEW, RUN
+from hustings.guard.redis_scripts import ACQUIRE, LOOK, RECOVER, RELEASE, RENEW, RUN, WORD
 from hustings.guard.redis_wire import RedisWire
 from hustings.guard.urls import parse_url
 from tests.unit.guard.hooks import Hook, nothing
@@ -19,7 +19,7 @@ from tests.unit.guard.hooks import Hook, nothing
 SCRIPTS = {
     ACQUIRE: "acquire",
     LOOK: "look",
-    NAME: "name",
+    WORD: "word",
     RECOVER: "recover",
     RELEASE: "release",
     RENEW: "renew",
@@ -184,10 +184,10 @@ class Server:
         self.hash["floor"] = str(max(self._number("floor"), int(above)))
         return 1
 
-    def _name(self, word: str, instead: str) -> str:
-        if instead == "1" or "identity" not in self.hash:
-            self.hash["identity"] = word
-        return self.hash["identity"]
+    def _word(self, kind: str, word: str, instead: str) -> str:
+        if instead == "1" or kind not in self.hash:
+            self.hash[kind] = word
+        return self.hash[kind]
 
     def _run(self) -> str:
         return self.run

@@ -11,6 +11,7 @@ import pytest
 
 from hustings.core.errors import BadInput, Unavailable
 from hustings.guard import Guard, Unreachable
+from hustings.guard.base import IDENTITY
 from hustings.guard.config import MOST_KIND, GroupGuard, guard_for
 from hustings.guard.memory import MemoryGuard, Register
 from hustings.guard.quorum import GroupVoters, VoterOptions
@@ -156,7 +157,8 @@ class Named(MemoryGuard):
     async def close(self) -> None:
         self.closed += 1
 
-    async def _name(self, word: str, *, instead: bool) -> str:
+    async def _word(self, kind: str, word: str, *, instead: bool) -> str:
+        assert kind == IDENTITY
         assert len(word) == 16
         assert not instead
         if isinstance(self.tells, Exception):

@@ -38,7 +38,7 @@ class Engine(MemoryGuard):
     async def close(self) -> None:
         self.closed += 1
 
-    async def _name(self, word: str, *, instead: bool) -> str:
+    async def _word(self, kind: str, word: str, *, instead: bool) -> str:
         assert self.opened, "asked before it was opened"
         return "engine-1"
 

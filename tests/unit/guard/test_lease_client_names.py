@@ -23,7 +23,7 @@ class Named(Scripted):
         self.called: list[str | Exception] = ["one"]  # now; the last one stays
         self.names: list[tuple[str, bool]] = []  # that it was given
 
-    async def _name(self, word: str, *, instead: bool) -> str:
+    async def _word(self, kind: str, word: str, *, instead: bool) -> str:
         self.names.append((word, instead))
         name = self.called.pop(0) if len(self.called) > 1 else self.called[0]
         if isinstance(name, Exception):

@@ -368,7 +368,7 @@ class Keeping(MemoryGuard):
         self.kept = kept
         self.away = False
 
-    async def _name(self, word: str, *, instead: bool) -> str:
+    async def _word(self, kind: str, word: str, *, instead: bool) -> str:
         if self.away:
             raise Unreachable("gone")
         if instead or not self.kept:

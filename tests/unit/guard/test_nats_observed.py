@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from hustings.guard import Grant, HeldBy, Holding, NotGranted, Unreachable
+from hustings.guard.base import IDENTITY
 from hustings.guard.nats import ATTEMPTS, NatsRecord
 from hustings.guard.observer import SeenLease
 from tests.guard.answers import granted
@@ -42,11 +43,11 @@ def test_the_first_word_stays_until_another_is_put_in_its_place(server: Server) 
         word = await ours.identity()
         assert (len(word), server.found(WORD)) == (16, word)
         assert await far.identity() == word
-        assert await far._name("other", instead=False) == word
-        assert await far._name("other", instead=True) == "other"
+        assert await far._word(IDENTITY, "other", instead=False) == word
+        assert await far._word(IDENTITY, "other", instead=True) == "other"
         assert await ours.identity() == "other"
         server.delete(WORD)
-        assert await ours._name("third", instead=False) == "third"
+        assert await ours._word(IDENTITY, "third", instead=False) == "third"
         entry = server.buckets["hustings"].entries[WORD]
         for raw, shown in ((None, ""), (b"\xff", "�")):
             entry.value = raw
@@ -59,9 +60,9 @@ def test_a_word_that_vanishes_is_left_anew_a_few_times(server: Server) -> None:
     async def story() -> None:
         ours = await opened()
         server.on("get", server.buckets.clear, key=WORD)
-        assert await ours._name("word", instead=False) == "word"
+        assert await ours._word(IDENTITY, "word", instead=False) == "word"
         server.buckets.clear()
-        assert await ours._name("other", instead=True) == "other"
+        assert await ours._word(IDENTITY, "other", instead=True) == "other"
 
         def vanish() -> None:
             server.delete(WORD)
@@ -71,11 +72,11 @@ def test_a_word_that_vanishes_is_left_anew_a_few_times(server: Server) -> None:
             for nth in range(attempts):
                 server.on("get", vanish, key=WORD, nth=nth + 1)
             if attempts < ATTEMPTS:
-                assert await ours._name("word", instead=True) == "word"
+                assert await ours._word(IDENTITY, "word", instead=True) == "word"
             else:
                 says = "^the identity in NATS at nats://h changes too fast$"
                 with pytest.raises(Unreachable, match=says):
-                    await ours._name("word", instead=True)
+                    await ours._word(IDENTITY, "word", instead=True)
             assert server.count("get", WORD) - before == ATTEMPTS
 
     virtually(story())

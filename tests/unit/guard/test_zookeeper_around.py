@@ -13,6 +13,7 @@ from hustings.guard import (
     HeldBy,
     Unreachable,
 )
+from hustings.guard.base import IDENTITY
 from hustings.guard.zookeeper_wire import LONGEST_MS
 from tests.guard.answers import granted
 from tests.net.kit.virtual import virtually
@@ -209,10 +210,10 @@ def test_the_first_word_stays_until_another_is_put_in_its_place(server: Server) 
         word = await ours.identity()
         assert (len(word), server.data(WORD)) == (16, word)
         assert await far.identity() == word
-        assert await far._name("other", instead=False) == word
+        assert await far._word(IDENTITY, "other", instead=False) == word
         assert server.nodes[WORD].version == 0
-        assert await far._name("other", instead=True) == "other"
-        assert await far._name("third", instead=True) == "third"
+        assert await far._word(IDENTITY, "other", instead=True) == "other"
+        assert await far._word(IDENTITY, "third", instead=True) == "third"
         assert await ours.identity() == "third"
         assert server.nodes[WORD].owner == 0, "it stays"
         assert list(server.lives) == [FOREIGN], "its sessions are closed"
