@@ -168,12 +168,13 @@ def test_a_guardian_is_enough(name: str, tmp_path: Path, number: int) -> None:
     async def story() -> None:
         environment = {**os.environ, "HUSTINGS_MEMBER": name}
         script = f"cd '{tmp_path}'\n{brood(tmp_path, *OFFSPRING)}"
-        held = ChildCommand(("sh", "-c", script), environment, GRACE_S, 0.5)
+        silence_s = 2.0  # this process may be late when the machine is busy
+        held = ChildCommand(("sh", "-c", script), environment, GRACE_S, silence_s)
         await until(lambda: all((tmp_path / f"up-{kind}").exists() for kind in OFFSPRING))
         struck_at = struck(guards_of(name).supervisor, number)
         held.abandon()  # as the system does when a process dies: its end of the line is closed
         await until(lambda: processes_of(name) == [])
-        assert time.monotonic() - struck_at <= 0.5 + GRACE_S + SETTLE_S + BUSY_S
+        assert time.monotonic() - struck_at <= silence_s + GRACE_S + SETTLE_S + BUSY_S
         held._guardian.wait()
 
     asyncio.run(story())
