@@ -319,6 +319,17 @@ class Joining:
         """Whether the member trusts the members of its user on its machine, and no others."""
         return self.wanted.ring is not None and self.wanted.ring.mode == SIGNED
 
+    @property
+    def record_key(self) -> str | None:
+        """What tells this group's files on a machine from those of others of its name.
+
+        None if an engine keeps what has to outlive the members.
+        """
+        wanted = self.wanted
+        if wanted.guard is not None and wanted.guard.is_engine:
+            return None
+        return "" if wanted.ring is None else wanted.ring.ids[0]
+
     def mark(self, name: str, value: float) -> None:
         """Set one of the project's own attributes of the member, from its start on."""
         self.wanted = replace(self.wanted, me=with_attribute(self.wanted.me, name, value))
@@ -542,6 +553,7 @@ async def _ask_guard(wanted: Wanted, opened: _Opened, member: Member) -> None:
         voters.watch(member.note)
     else:
         opened.lease_client = node.lease_client = client
+        member.engine = client.guard
         client.answer = node.hear
         if node.lease_layer is not None:
             node.lease_layer.check = client.check

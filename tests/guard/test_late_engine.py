@@ -153,7 +153,6 @@ def test_the_shipped_unit_of_run_comes_up_with_a_late_engine(
         given = [each.replace("${GUARD}", url) for each in (*options[:at], *options[at + 2 : -2])]
 
         def started() -> Running:
-            runs.all.clear()  # they have ended: none is a seed of the next one
             return runs.start(WAITING, *given, "--guard-wait", "300ms")
 
         for _ in range(2):

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -131,10 +131,12 @@ class Runs:
         stdin: int | None = subprocess.DEVNULL,
         stdout: int | None = subprocess.DEVNULL,
         own_session: bool = True,
+        variables: Mapping[str, str] | None = None,
     ) -> Running:
         """A further member, which runs a shell script while it leads."""
         name = f"{self.group}-{len(self.all)}"
-        seeds = [text for one in self.all for text in ("--join", one.address)]
+        up = [one for one in self.all if one.process.poll() is None]
+        seeds = [text for one in up for text in ("--join", one.address)]
         errors = self.folder / f"{name}.err"
         settings = ["--name", name, "--grace", grace, *seeds, *options]
         with errors.open("wb") as stream:
@@ -145,6 +147,7 @@ class Runs:
                 stdout=stdout,
                 stderr=stream,
                 start_new_session=own_session,
+                env={**os.environ, **(variables or {})},
             )
         self.all.append(Running(process, name, errors))
         return self.all[-1]

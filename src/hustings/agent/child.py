@@ -40,6 +40,7 @@ class CommandEnd:
     starved: bool = False  # its supervisor ended it: this process was stopped or starved
     refused: int | None = None  # it never ran: the system's error number
     broken: bool = False  # one of the processes that guard it was killed or stopped
+    succeeded: bool = False  # it ended with 0 before anything asked it to end
 
 
 class ChildCommand:
@@ -55,6 +56,7 @@ class ChildCommand:
         sole: bool = False,
         lock: int | None = None,
         output: int | None = None,
+        record: int | None = None,
     ) -> None:
         """`until`: the time up to which this member leads, if a guard says so, by `time.monotonic`.
 
@@ -66,13 +68,15 @@ class ChildCommand:
 
         `output` is a descriptor for both outputs of the command, which then reads no input. Without
         it the command has the streams of this process.
+
+        `record` is a descriptor of a file in which the supervisor notes a success. It is closed
+        here.
         """
         self._loop = asyncio.get_running_loop()
         self.over: asyncio.Future[CommandEnd] = self._loop.create_future()
         self.left: asyncio.Future[int] = self._loop.create_future()  # processes that stay alive
-        self.passed: asyncio.Future[bool] = (
-            self._loop.create_future()
-        )  # False: passed on by this process
+        # False: passed on by this process
+        self.passed: asyncio.Future[bool] = self._loop.create_future()
         self.process: int | None = None
         self.starved = False
         self._grace_s = grace_s
@@ -84,21 +88,22 @@ class ChildCommand:
         self._since = time.monotonic()
         self._code: int | None = None
         self._refused: int | None = None
-        self._gone = self._broken = self._swept = False
+        self._gone = self._broken = self._swept = self._succeeded = False
         self._supervisor: tuple[int, int] | None = None  # its process, and a descriptor of that
         self._heard = b""
         self._control, other = socket.socketpair()
         self._control.setblocking(False)
         self._told = until()
         last = inf if self._told is None else self._told
-        kept = [other.fileno(), *([] if lock is None else [lock])]
-        numbers = [str(other.fileno()), "-1" if lock is None else str(lock)]
-        arguments = [*numbers, repr(grace_s), repr(silence_s), repr(last), *command]
+        files = [each for each in (lock, record) if each is not None]
+        numbers = ["-1" if each is None else str(each) for each in (lock, record)]
+        times = [repr(each) for each in (grace_s, silence_s, last)]
+        arguments = [str(other.fileno()), *numbers, *times, *command]
         try:
             self._guardian = subprocess.Popen(
                 [sys.executable, "-I", "-S", supervisor.__file__, *arguments],
                 env=dict(environment),
-                pass_fds=kept,
+                pass_fds=[other.fileno(), *files],
                 stdin=None if output is None else subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
@@ -109,8 +114,8 @@ class ChildCommand:
             raise
         finally:
             other.close()
-            if lock is not None:
-                os.close(lock)
+            for each in files:
+                os.close(each)
         self._loop.add_reader(self._control, self._listen)
         self._pulse = self._loop.call_later(self._pulse_s, self._beat)
         self._overdue: asyncio.TimerHandle | None = None
@@ -286,6 +291,8 @@ class ChildCommand:
         elif word == "passed" and not self.passed.done():
             self.passed.set_result(True)
             self._expect_it_gone(self._grace_s)
+        elif word == "done":
+            self._succeeded = True
         elif word == "ended":
             self._code = number
         elif word == "left" and not self.left.done():
@@ -310,6 +317,7 @@ class ChildCommand:
             starved=self.starved,
             refused=self._refused,
             broken=self._broken or not whole,
+            succeeded=self._succeeded,
         )
         if whole:
             self._conclude(over)

@@ -78,16 +78,27 @@ def lock_for(group: str, member: str, *, shared: bool) -> CommandLock:
     Members with a key of their own may belong to several groups of one name. Each of them locks a
     file of its own: a member that was killed and comes back waits for its last command.
     """
-    folder = os.path.dirname(os.path.abspath(local_key_file()))
     label = group if shared else f"{group}\n{member}"
     digest = blake2b(label.encode(), digest_size=8, person=b"hustings command").hexdigest()
-    path = os.path.join(folder, f"command-{digest}.lock")
+    path = file_beside_key(f"command-{digest}.lock", "lock")
+    try:
+        return CommandLock(path)
+    except (OSError, ValueError) as error:
+        raise BadInput(f"cannot lock {shown(path)}: {why(error)}") from None
+
+
+def file_beside_key(name: str, wanted: str) -> str:
+    """The path of a file of this user's members on this machine; its folder is there.
+
+    `wanted` is the verb of what is done with the file, for the sentence that says why it cannot be.
+    """
+    path = os.path.join(os.path.dirname(os.path.abspath(local_key_file())), name)
     try:
         real = check_way(path)
         make_folders(real)
-        return CommandLock(check_way(real))
+        return check_way(real)
     except (OSError, ValueError) as error:
-        raise BadInput(f"cannot lock {shown(path)}: {why(error)}") from None
+        raise BadInput(f"cannot {wanted} {shown(path)}: {why(error)}") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ from hustings.agent.hooks import GRACE_S, LEAD, LOSE, HookRun, Hooks, hook_words
 from hustings.agent.logs import EventLog, SilentLog
 from hustings.agent.supervisor import SETTLE_S
 from hustings.core.durations import show_duration
-from hustings.core.errors import BadInput, HustingsError
+from hustings.core.errors import BadInput, HustingsError, Unavailable
 from hustings.core.outcome import Guarantee
 from hustings.guard.urls import parse_url
 from hustings.net.composition import LEASE
@@ -41,6 +41,7 @@ from hustings.net.member_state import LeadershipLost
 from hustings.net.restarts import RestartPolicy, Restarts
 
 if TYPE_CHECKING:
+    from hustings.agent.once import Once
     from hustings.net.loss_reason import LossReason
 
 ENDING = (signal.SIGINT, signal.SIGTERM)  # forwarded to the whole process group; then we leave
@@ -69,6 +70,7 @@ class CommandSpec:
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
     secrets: frozenset[str] = frozenset()  # variables that the command may not see
     hooks: Hooks = field(default_factory=Hooks)
+    once: bool = False  # the command has to succeed once in the group
 
 
 def check_guard(guard: str | None) -> None:
@@ -158,10 +160,12 @@ class Supervised:
         *,
         sole: bool = False,
         clearance: Clearance | None = None,
+        once: Once | None = None,
     ) -> None:
         """`sole`: this process adopts orphans and runs nothing else that has children.
 
-        `clearance` says when the command may start, where no guard does.
+        `clearance` says when the command may start, where no guard does. `once` says whether the
+        group's work is done already.
         """
         check_command(spec.command, spec.environment.get("PATH"))
         self._member = member
@@ -169,6 +173,7 @@ class Supervised:
         self._log = log or SilentLog()
         self._sole = sole
         self._clearance = clearance
+        self._once = once
         self._work: asyncio.Task[int] | None = None
         self._child: ChildCommand | None = None
         self._leaving: int | None = None  # the signal that asked to leave
@@ -213,7 +218,8 @@ class Supervised:
     async def run(self) -> int:
         """Run the command whenever this member leads; returns the exit code at the end."""
         changes = asyncio.create_task(self._tell_changes())
-        self._work = asyncio.create_task(self._stand())
+        working = self._stand() if self._once is None else self._work_once(self._once)
+        self._work = asyncio.create_task(working)
         if self._leaving is not None:
             self._work.cancel()
         try:
@@ -238,10 +244,15 @@ class Supervised:
             if self._child is not None:
                 self._child.pass_on(number)
                 self._child.passed.add_done_callback(partial(self._tell_passed, number))
+            elif self._once is not None and self._once.known:
+                self._once.hurry()  # the others have to hear of it, which takes a bounded time
             elif self._work is not None:
                 self._work.cancel()
         elif self._losing is not None:
             self._hurry_on_lose(self._losing)
+        elif self._child is None and self._once is not None and self._once.known:
+            if self._work is not None:
+                self._work.cancel()
         elif self._child is not None:
             if self._child.left.done():
                 self._log.warning("command-left", "gave up on ending the command")
@@ -265,6 +276,32 @@ class Supervised:
                 f"{name} from here, and is killed within {show_duration(self._spec.grace_s)}",
                 signal=name,
             )
+
+    # --- work that is done once ------------------------------------------------------------------
+
+    async def _work_once(self, once: Once) -> int:
+        """Stand until this member, or another one, has done the work; the exit code."""
+        standing = asyncio.create_task(self._stand())
+        hearing = asyncio.create_task(once.heard())
+        try:
+            await _first(standing, hearing)
+            # A command that runs beside the work of others ends by itself: it may be half done.
+            if not standing.done() and not self._has_begun:
+                standing.cancel()
+            await _first(standing)
+            code = 0 if standing.cancelled() else standing.result()
+            if hearing.done():
+                hearing.result()
+        finally:
+            for task in (standing, hearing):
+                task.cancel()
+            await asyncio.wait({standing, hearing})
+        if not once.known:
+            return code
+        await once.finish()
+        told = f"the work of {self._member.group} is done: {once.known}"
+        self._log.info("work-done", told)
+        return self._exit_code()
 
     # --- standing and leading --------------------------------------------------------------------
 
@@ -291,6 +328,8 @@ class Supervised:
                 pass  # the member reported it when it happened
             if code is not None:
                 return code
+            if self._once is not None and self._once.known:
+                return 0
             if self._leaving is not None:
                 return self._exit_code()
             self._code = None
@@ -304,6 +343,8 @@ class Supervised:
         while True:
             if not await self._may_start(term):
                 return None
+            if self._once is not None and await self._once.ask():
+                return 0
             self._has_begun = True
             over = await (self._one_run(term) if prepared else self._on_lead(term))
             if not prepared and not over.code and not over.starved:
@@ -314,6 +355,10 @@ class Supervised:
                 raise BadInput(f"command {self._spec.command[0]!r} cannot be run: {why}")
             what = "the command" if prepared else LEAD
             self._code = over.code
+            if self._once is not None and over.succeeded and prepared:
+                self._once.succeeded(self._member.name)
+                await self._once.finish()  # before another member can lead
+                return 0
             if over.broken:
                 told = f"a process that guards {what} was killed or stopped: it was ended"
                 self._log.warning("command-ended", told, code=over.code)
@@ -403,6 +448,7 @@ class Supervised:
                 lambda: member.until,
                 self._sole,
                 None if self._clearance is None else self._clearance.hand_out(),
+                record=None if self._once is None else self._once.open_file(),
             )
         except OSError as error:
             why = error.strerror or str(error)
@@ -503,7 +549,10 @@ class Supervised:
                 child.kill()
                 cancelled = True
         self._child = None
-        self._code = child.over.result().code
+        over = child.over.result()
+        self._code = over.code
+        if self._once is not None and over.succeeded:
+            self._once.succeeded(self._member.name)
         if cancelled:
             raise asyncio.CancelledError
         self._log.debug("command-gone", "nothing of the command is left")
@@ -540,6 +589,8 @@ class Supervised:
 
     def _exit_code(self) -> int:
         """The command's code if it ran in this term; 0 after SIGTERM; else that of an interrupt."""
+        if self._once is not None and self._once.known:
+            return 0 if self._once.is_recorded else Unavailable.exit_code
         if self._code is not None:
             return self._code
         interrupted = self._leaving is not None and self._leaving != signal.SIGTERM

@@ -18,6 +18,7 @@ from hustings.agent.command import (
     silence_of,
 )
 from hustings.agent.logs import EventLog
+from hustings.agent.once import once_for
 from hustings.agent.supervisor import SETTLE_S, adopt_orphans
 from hustings.core.errors import HustingsError
 from hustings.core.outcome import Guarantee
@@ -66,15 +67,22 @@ async def _supervise(
         loop.add_signal_handler(each, signals.hear, each)
     try:
         lock = locked_by(joining, lambda sentence: events.warning("notice", sentence))
+        once = once_for(joining, events) if spec.once else None
+        if once is not None and once.look():
+            told = f"the work of {joining.group} is done: {once.known}; {once.remedy}"
+            events.info("work-done", told)
+            return 0
         member = await signals.unless_told_to_leave(joining.open())
         if member is None:
             return signals.exit_code()
         try:
+            if once is not None:
+                once.attend(member)
             clearance = None
             if member.guarantee is Guarantee.ADVISORY and member.seats == 1:
                 bound = silence_of(spec, member) + spec.grace_s + SETTLE_S
                 clearance = Clearance(member, bound, lock, drained=not joining.preempts)
-            supervised = Supervised(member, spec, events, sole=sole, clearance=clearance)
+            supervised = Supervised(member, spec, events, sole=sole, clearance=clearance, once=once)
             signals.pass_to(supervised.signal)
             told = f"{member.name} at {member.address} is a member of group {member.group}"
             events.info("joined", told, address=member.address)

@@ -23,7 +23,8 @@ then; if no later time is told, the command is ended.
 
 The reports are lines. The supervisor sends `supervisor PID`, `started PID`, `refused ERRNO`,
 `passed NUMBER` (that signal has reached the process group), `starved`, `expired`, `unguarded` (the
-guardian is gone), `ended STATUS`, and `empty` when nothing is left of the command. The guardian
+guardian is gone), `done` (the command has ended with 0, and nothing had asked it to end), `ended
+STATUS`, and `empty` when nothing is left of the command. The guardian
 sends `killed` (the supervisor was killed), and `gone` when nothing is left of the supervisor
 either. Both send `left COUNT`: so many processes do not end.
 """
@@ -251,10 +252,15 @@ class Supervisor:
         grace_s: float,
         silence_s: float,
         until: float,
+        record: int,
         command: list[str],
     ) -> None:
-        """`guardian` is a descriptor that is readable once the guardian is gone."""
+        """`guardian` is a descriptor that is readable once the guardian is gone.
+
+        `record` is a file for a line that says that the command has succeeded; -1: there is none.
+        """
         self.control = control
+        self.record = record
         self.guardian = guardian
         self.deadline = deadline
         self.grace_s = grace_s
@@ -332,6 +338,7 @@ class Supervisor:
         """Ask the command to end; it is killed after the grace."""
         if self.asked:
             return
+        self._note_end()
         self.asked = True
         self.ask_at = NEVER
         self._begin_grace()
@@ -343,6 +350,7 @@ class Supervisor:
 
         A command that ignores SIGINT gets SIGTERM in the middle of the grace.
         """
+        self._note_end()
         self.last_signal = number
         self.signal(number, whole_group=True)
         if not self.ending:
@@ -361,6 +369,7 @@ class Supervisor:
 
     def kill(self) -> None:
         """Kill the command without asking first."""
+        self._note_end()
         self.ending = True
         self.kill_at = min(self.kill_at, time.monotonic())
 
@@ -369,14 +378,10 @@ class Supervisor:
     def is_gone(self) -> bool:
         """Whether no process of the command is left, not even a zombie."""
         self._bury_the_adopted()
+        self._note_end()
         if not self.ended:
-            done = os.waitid(os.P_PID, self.main, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-            if done is None:
-                return False
-            self.ended = True
-            killed = done.si_code != os.CLD_EXITED
-            self.tell("ended", 128 + done.si_status if killed else done.si_status)
-            self.end()  # also ends what the command left
+            return False
+        self.end()  # also ends what the command left
         if self.main and all(process == self.main for process, _, _ in descendants(os.getpid())):
             os.waitpid(self.main, 0)
             self.main = 0
@@ -387,6 +392,33 @@ class Supervisor:
         except ChildProcessError:
             return True
         return False
+
+    def _note_end(self) -> None:
+        """Note whether the command itself has ended. If it was asked to, that is no success.
+
+        So this comes before each request to end.
+        """
+        if self.ended or not self.main:
+            return
+        done = os.waitid(os.P_PID, self.main, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        if done is None:
+            return
+        self.ended = True
+        killed = done.si_code != os.CLD_EXITED
+        code = 128 + done.si_status if killed else done.si_status
+        if code == 0 and not self.ending:
+            self._record()
+            self.tell("done")
+        self.tell("ended", code)
+
+    def _record(self) -> None:
+        """Write that the command has succeeded, also if the member's process is gone by now."""
+        if self.record < 0:
+            return
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        with suppress(OSError):  # then the member's process writes it
+            os.write(self.record, f"{now} by {os.environ['HUSTINGS_MEMBER']}\n".encode())
+            os.fsync(self.record)
 
     def _bury_the_adopted(self) -> None:
         me = os.getpid()
@@ -507,22 +539,24 @@ def _group(process: int) -> int:
 
 
 def main(arguments: list[str]) -> None:
-    """CONTROL LOCK GRACE SILENCE UNTIL COMMAND...: a socket, a locked file, seconds, what to run.
+    """CONTROL LOCK RECORD GRACE SILENCE UNTIL COMMAND...: a socket, two files, seconds, the rest.
 
-    The lock, -1 if there is none, is freed when supervisor and guardian have ended.
+    A file of -1 is none. The lock is freed when supervisor and guardian have ended.
     """
-    control, lock = map(int, arguments[:2])
-    for each in (control, *([] if lock < 0 else [lock])):
-        os.set_inheritable(each, False)
+    control, lock, record = map(int, arguments[:3])
+    for each in (control, lock, record):
+        if each >= 0:
+            os.set_inheritable(each, False)
     adopt_orphans()
-    grace_s, silence_s, until = map(float, arguments[2:5])
+    grace_s, silence_s, until = map(float, arguments[3:6])
     guardian, ours = os.pipe()  # the guardian alone keeps `ours`, until its end
     deadline = Deadline(min(time.monotonic() + silence_s, until) + grace_s)
     supervisor = os.fork()
     if supervisor == 0:
         os.close(ours)
         adopt_orphans()  # a child does not inherit that
-        Supervisor(control, guardian, deadline, grace_s, silence_s, until, arguments[5:]).run()
+        command = arguments[6:]
+        Supervisor(control, guardian, deadline, grace_s, silence_s, until, record, command).run()
     else:
         os.close(guardian)
         for each in DEAF_TO:

@@ -195,6 +195,12 @@ RESTARTS = ("never", "on-failure", "always")
     "[default: no limit]",
 )
 @click.option(
+    "--once",
+    is_flag=True,
+    help="The command has to succeed once in the group: when it has ended with 0, the success is "
+    "recorded, and all members leave with 0. The name of the group names the work.",
+)
+@click.option(
     "--on-lead",
     metavar="COMMAND",
     help="A line for the shell that runs before the command, once in each term. If it fails, the "
@@ -257,6 +263,7 @@ def run(
     restart: str,
     restart_delay: str,
     max_restarts: int | None,
+    once: bool,
     on_lead: str | None,
     on_lose: str | None,
     hook_timeout: str,
@@ -279,7 +286,9 @@ def run(
     killed or stopped. With a guard all of this is over before another member can lead, so the grace
     is part of --ttl. Without a guard a member that takes over waits until the last leader's command
     is gone: on one machine by a lock, on several by time. When the command ends by itself and is
-    not restarted, the member leaves, and another member leads.
+    not restarted, the member leaves, and another member leads and runs it. With --once that ends
+    when the command has ended with 0: all members leave with 0, also those that come later. If a
+    member dies just before the others could know of a success, the command runs again.
 
     SIGTERM and SIGINT go to the command's process group. The command is killed after the grace, and
     the member leaves when nothing of it is left. A second such signal kills the command at once.
@@ -297,11 +306,14 @@ def run(
     hustings run jobs --guard etcd://127.0.0.1:2379 --grace 2s -- ./worker
     """
     from hustings.joining import join
+    from hustings.net.restarts import Restart
 
     level = _level(quiet, verbose)
     answering = _answering(http, http_names, token_file)
     policy = _policy(restart, restart_delay, max_restarts)
-    spec = _spec(command, grace, guard, policy, _hooks(on_lead, on_lose, hook_timeout))
+    if once and policy.when is Restart.ALWAYS:
+        raise BadInput("--once and --restart always exclude each other: give one of them")
+    spec = _spec(command, grace, guard, policy, _hooks(on_lead, on_lose, hook_timeout), once)
     wanted = join(
         group,
         local=not no_local,
@@ -365,6 +377,7 @@ def _spec(
     guard: str | None,
     policy: RestartPolicy,
     hooks: Hooks,
+    once: bool,
 ) -> CommandSpec:
     from hustings.agent.command import CommandSpec, check_command, secrets_of
     from hustings.core.durations import parse_duration
@@ -379,6 +392,7 @@ def _spec(
         hangup_ends=terminal,
         secrets=secrets_of(guard),
         hooks=hooks,
+        once=once,
     )
 
 

@@ -55,6 +55,20 @@ _GLANCE = 0.02  # seconds between two checks of something that has no event
 _ENDING = 5.0  # seconds for cancelled campaigns to clean up before a transfer
 
 
+class SuccessEngine(Protocol):
+    """The engine of a guard, which keeps what the group has done."""
+
+    @property
+    def keeps_words(self) -> bool:
+        """Whether the engine can keep anything but the lease."""
+
+    async def success(self) -> str:
+        """What was recorded of the work that the group does once; "" if nothing was."""
+
+    async def record(self, success: str) -> None:
+        """Keep `success` for good."""
+
+
 class Voters(Protocol):
     """The voters of a group that is its own guard."""
 
@@ -92,6 +106,7 @@ class Member:
         self.opened = False  # whether `join` has returned it
         self.campaigns: dict[Campaign, None] = {}
         self.voters: Voters | None = None  # set where the group is its own guard
+        self.engine: SuccessEngine | None = None  # set where an engine is the guard
         self.known: Mapping[MemberId, str] = {}  # names of leaders that are not members
         self.state = Leadership(
             group=group, term=0, leader=None, leaders=(), leading=False, reason=JOINING

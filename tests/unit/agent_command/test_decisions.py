@@ -109,9 +109,11 @@ class Run:
         until: Callable[[], float | None],
         sole: bool,
         lock: int | None,
+        record: int | None,
     ) -> None:
-        if lock is not None:
-            os.close(lock)
+        for each in (lock, record):
+            if each is not None:
+                os.close(each)
         loop = asyncio.get_running_loop()
         self.over: asyncio.Future[CommandEnd] = loop.create_future()
         self.left: asyncio.Future[int] = loop.create_future()
@@ -146,8 +148,8 @@ class Run:
 def runs(monkeypatch: pytest.MonkeyPatch) -> list[Run]:
     made: list[Run] = []
 
-    def make(*given: Any) -> Run:
-        made.append(Run(*given))
+    def make(*given: Any, **named: Any) -> Run:
+        made.append(Run(*given, **named))
         return made[-1]
 
     monkeypatch.setattr(command, "ChildCommand", make)

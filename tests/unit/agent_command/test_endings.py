@@ -264,7 +264,7 @@ class Stubborn:
 
     process = 1
 
-    def __init__(self, *_: object) -> None:
+    def __init__(self, *_: object, record: int | None) -> None:
         loop = asyncio.get_running_loop()
         self.over: asyncio.Future[CommandEnd] = loop.create_future()
         self.left: asyncio.Future[int] = loop.create_future()

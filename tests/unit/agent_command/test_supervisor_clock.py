@@ -53,6 +53,7 @@ class Table:
             GRACE_S,
             SILENCE_S,
             100.0,
+            -1,
             ["no-such-command"],
         )
         self.monkeypatch.setattr(
@@ -362,6 +363,24 @@ def test_a_command_ends_once_and_is_buried_last(
     assert table.supervisor.is_gone() is True
     assert waited == [main, -1, -1]
     assert table.told() == []
+
+
+@pytest.mark.parametrize("order", [b"e\0", b"k\0", bytes([ord("g"), signal.SIGTERM])])
+@pytest.mark.parametrize("ended_before", [True, False])
+def test_a_success_comes_before_the_order_to_end(
+    table: Table, monkeypatch: pytest.MonkeyPatch, order: bytes, ended_before: bool
+) -> None:
+    """A command may have ended by itself when the order is heard: then it has succeeded."""
+    over = SimpleNamespace(si_code=os.CLD_EXITED, si_status=0)
+    done = [over] if ended_before else [None, over]
+    monkeypatch.setattr(os, "waitid", lambda *_: done.pop(0))
+    monkeypatch.setattr(os, "waitpid", lambda *_: (0, 0))
+    monkeypatch.setattr(table.supervisor, "signal", lambda *_, **__: None)
+    table.supervisor.main = 4_000_001
+    table.order(order)
+    table.supervisor._note_end()
+    told = [each for each in table.told() if not each.startswith("passed")]
+    assert told == (["done", "ended 0"] if ended_before else ["ended 0"])
 
 
 # --- orders --------------------------------------------------------------------------------------
