@@ -23,6 +23,7 @@ from hustings.layers.detector.registry import DetectorKind
 from hustings.layers.leadership.standing import OBSERVER, with_attribute, with_standing
 from hustings.net.addresses import Address, endpoints, parse_address, parse_seed, permit
 from hustings.net.agreed_config import AgreedConfig, ConfigCheck, Field, agreed_config, label_of
+from hustings.net.bootstrap import ANY_START, StartRule, start_rule
 from hustings.net.composition import Configured, Design, compose, configure, multicast_policy
 from hustings.net.discovery import Seeds
 from hustings.net.duplicate_names import NewerIncarnation
@@ -80,6 +81,7 @@ class Wanted:
     me: Candidate
     places: Places
     state: str | None
+    rule: StartRule = ANY_START
     ring: KeyRing | None = None
     insecure: bool = False
     seed: int = 0
@@ -92,6 +94,8 @@ def join(
     name: str | None = None,
     seeds: Sequence[str] = (),
     local: bool = True,
+    expect: int | None = None,
+    alone: bool | str | float | None = None,
     protocol: Protocol = PROTOCOL,
     settings: Mapping[str, object] | None = None,
     choice: str | Choice = "highest-id",
@@ -123,7 +127,11 @@ def join(
     """Join a group: `async with hustings.join("billing") as member:`.
 
     Members of one group find each other on one machine if the same user runs them, unless `local`
-    is False. They find others by `seeds`: addresses of members that are up sooner or later.
+    is False. They find others by `seeds`: addresses of members that are up sooner or later. With
+    `seeds` a member takes part in elections only after another one has answered, unless all seeds
+    are itself. `expect` is the number of members, this one included, that must be in touch first;
+    expect=1 may lead alone. `alone` is the time after which fewer will do; True waits for nobody,
+    and with False a member without seeds waits, too.
 
     `protocol` is a name, `module:Class`, `file.py:Class` or the class of an election. `detector` is
     accrual, heartbeat, or one of your own, named in the same ways.
@@ -148,8 +156,7 @@ def join(
     Bad arguments raise `BadInput` here, before anything has started. What only the system can tell,
     for example a port in use, raises when the member is opened.
     """
-    name = _named(group, name, kept=state is not None)
-    made = _guard(guard, group, ttl, guard_settings, guard_wait)
+    name, made = _named(group, name, state), _guard(guard, group, ttl, guard_settings, guard_wait)
     policy, group_address = multicast_policy(multicast)
     design = Design(
         kind=_kind(protocol),
@@ -172,8 +179,25 @@ def join(
     )
     places = _places(seeds, bind, advertise, group_address, transport, local)
     wanted = _wanted(group, name, design, made, attributes or {}, places, state, insecure)
-    ring, seed = ring_of(key, places.bind, insecure), _chance(63) if seed is None else seed
-    return Joining(replace(wanted, ring=ring, seed=seed, incarnation=incarnation))
+    return _joining(wanted, key, seed, incarnation, _rule(wanted, expect, alone))
+
+
+def _joining(
+    wanted: Wanted,
+    key: KeyLike | Sequence[KeyLike] | None,
+    seed: int | None,
+    incarnation: int | None,
+    rule: StartRule,
+) -> Joining:
+    """What is wanted, with its keys, its random numbers and its rule for the start."""
+    ring = ring_of(key, wanted.places.bind, wanted.insecure)
+    seed = _chance(63) if seed is None else seed
+    return Joining(replace(wanted, ring=ring, seed=seed, rule=rule, incarnation=incarnation))
+
+
+def _rule(wanted: Wanted, expect: int | None, alone: bool | str | float | None) -> StartRule:
+    most = wanted.config.stack.view_size + 1
+    return start_rule(expect, alone, guarded=wanted.guard is not None, most=most)
 
 
 def _leadership(
@@ -237,10 +261,10 @@ def _wanted(
     )
 
 
-def _named(group: str, name: str | None, kept: bool) -> str:
+def _named(group: str, name: str | None, state: str | Path | None) -> str:
     """The member's name; both names are checked."""
     check_label("group", group)
-    if kept and name is None:
+    if state is not None and name is None:
         raise BadInput("state needs a name: one that is made up is another one at each start")
     name = default_name() if name is None else name
     if not is_member_name(name):
@@ -415,9 +439,8 @@ class _Opened:
 
 
 async def _open(wanted: Wanted, opened: _Opened) -> Member:
-    sealed = wanted.ring is not None
     counters, limits = Counters(), wanted.design.limits
-    places = wanted.places
+    places, sealed = wanted.places, wanted.ring is not None
     warning = None if places.transport else permit(places.bind, sealed, wanted.insecure)
     own: Endpoint
     if wanted.places.transport is None:
@@ -464,6 +487,7 @@ async def _open(wanted: Wanted, opened: _Opened) -> Member:
         listener=member,
         pause=wanted.config.pause,
         join_wait=wanted.config.join_wait,
+        start_rule=wanted.rule,
         lease_layer=made.lease_layer,
     )
     node.config_check = ConfigCheck(node, agreed)

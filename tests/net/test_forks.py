@@ -35,7 +35,7 @@ import asyncio, json, os, sys, time, hustings
 
 async def main():
     group, seed, state, guard = sys.argv[1:]
-    options = {"guard": guard} if guard else {}
+    options = {"guard": guard} if guard else {"alone": True}
     async with hustings.join(group, name="z", seeds=[seed], state=state, **options) as member:
         async with member.campaign() as term:
             print(member.address, flush=True)
@@ -82,7 +82,7 @@ import json, os, sys, time
 import hustings.blocking
 
 group, seed, state, guard = sys.argv[1:]
-options = {"guard": guard} if guard else {}
+options = {"guard": guard} if guard else {"alone": True}
 with hustings.blocking.join(group, name="z", seeds=[seed], state=state, **options) as member:
     with member.campaign() as term:
         print(member.address, flush=True)

@@ -169,7 +169,7 @@ def test_a_leader_without_room_falls_silent_and_recovers(tmp_path: Path) -> None
                 sent = a.metrics().frames_sent
                 await crowd.agreed(but="a", among=others, within=20)
                 assert a.metrics().frames_sent == sent, "it says nothing to anybody"
-                assert a.metrics().drops["inbox"] > 0, "what it could not handle is counted"
+                await until(lambda: a.metrics().drops["inbox"] > 0, "what it missed is counted")
                 assert state_file(tmp_path, "a").read_bytes() == stored
             await until(lambda: "the state can be written again" in a.notes, "there is room again")
             await crowd.known(3, within=20)

@@ -381,7 +381,8 @@ def test_a_living_file_that_nobody_answers_for_keeps_members_from_leading(
                 assert why in note
                 assert note.startswith("nobody leads here until other members of this machine")
                 assert not member.is_leader
-                assert member.state.reason == "waiting for other members"
+                assert member.state.reason.startswith("waiting for other members: ")
+                assert why in member.state.reason
             await until(lambda: member.is_leader, "the lock is gone")
 
     run(play())

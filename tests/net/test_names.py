@@ -54,7 +54,7 @@ def test_an_answer_to_a_former_life_ends_nobody_else() -> None:
             a = await crowd.add("a")
             await crowd.known(3)
             tap = Tap(a)
-            await until(lambda: [to for to, _ in tap.sent if to == endpoint(b)], "a speaks to b")
+            a.node.introduce(endpoint(b), ProbeMsg(7), b.id)
             recorded = [data for to, data in tap.sent if to == endpoint(b)]
             await a.leave()
             again = await crowd.add("a")

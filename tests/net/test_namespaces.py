@@ -114,7 +114,7 @@ def test_the_switch_is_what_is_between_them(troop: Troop) -> None:
     """A witness for the tests above: without the switch nobody hears anybody."""
     troop.up("ada")
     switch(troop).weather = Weather(loss=1.0)
-    other = troop.up("ben")
+    other = troop.up("ben", alone=True)
     troop.wait(lambda: other.leading, "alone, it leads")
     assert troop.ask(other)["members"] == ["ben"]
     assert switch(troop).dropped > 0

@@ -444,7 +444,7 @@ def test_a_newcomer_whose_seeds_are_silent_says_so_and_is_alone() -> None:
         alone = group.join("a", seeds=[])
         assert not any("no seed answers" in note for note in alone.notes)
         before = group.now
-        lone = group.join("b", seeds=["127.0.0.1:9"])
+        lone = group.join("b", seeds=["127.0.0.1:9"], alone=True)
         assert group.now - before == pytest.approx(lone.node._join_wait)
         (note,) = [note for note in lone.notes if "no seed answers yet (127.0.0.1:9)" in note]
         assert note.endswith(": alone for now, and looking on")

@@ -160,7 +160,9 @@ import asyncio, sys, time, hustings
 def tell(said):
     print(said, flush=True)
 
-@hustings.once({group!r}, name=sys.argv[1], every="20ms", seeds=sys.argv[2:3], bind=sys.argv[3])
+place = {{"name": sys.argv[1], "seeds": sys.argv[2:3], "bind": sys.argv[3]}}
+
+@hustings.once({group!r}, every="20ms", alone=True, **place)
 {define} job(term):
     try:
         tell("runs " + term.member)

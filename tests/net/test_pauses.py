@@ -68,7 +68,7 @@ def test_a_follower_that_wakes_disturbs_nobody(protocol: str, pause: float, seed
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("pause", [1.2, 3.0, 20.0])
+@pytest.mark.parametrize("pause", [1.4, 3.0, 20.0])  # le-s needs up to 1.3 s
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_leader_that_wakes_follows_its_successor(protocol: str, pause: float, seed: int) -> None:
     with settled(protocol, seed) as (group, leader):

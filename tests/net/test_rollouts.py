@@ -100,7 +100,7 @@ def test_an_old_member_that_comes_back_waits_for_the_new_group(made: Made) -> No
         rollout = Rollout(plains, 3, True)
         new = rollout.start(made(FOURTH), 0, 1)
         plains.agreed(new)
-        (old,) = rollout.start(made(FIRST), 2)
+        (old,) = rollout.start(made(FIRST), 2, alone=True)
         plains.told([old], WAITS)
         plains.told(new, REFUSES)
         assert "upgrade that member" in "".join(new[0].notes)

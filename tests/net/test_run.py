@@ -397,6 +397,12 @@ def test_a_port_in_use_is_refused(tmp_path: Path) -> None:
         assert address in refused(tmp_path, "group", "--bind", address, "--", "true")
 
 
+def test_a_rule_for_the_first_election_that_makes_no_sense_is_refused(tmp_path: Path) -> None:
+    assert "alone must be yes, no or" in refused(tmp_path, "group", "--alone", "5", "--", "true")
+    both = ("--alone", "yes", "--expect", "3")
+    assert "alone=yes waits for nobody" in refused(tmp_path, "group", *both, "--", "true")
+
+
 def test_a_name_that_is_taken_is_refused(runs: Runs) -> None:
     one, other = runs.start(WAITING), runs.start(WAITING)
     leader = runs.leader()

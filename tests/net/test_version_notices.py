@@ -84,7 +84,7 @@ def test_only_the_key_of_the_group_makes_a_newcomer_wait(theirs: Key | None, wai
             with datagrams() as place:
                 like = await crowd.add("like", key=theirs, insecure=theirs is None)
                 there = Answerer(place, notice_of(forged(like, 77)))
-                new = await crowd.add("new", key=KEY, seeds=[there.address])
+                new = await crowd.add("new", key=KEY, seeds=[there.address], alone=True)
                 if waits:
                     await until(lambda: WAITS in "".join(new.notes), "it is told")
                     await throughout(0.5, lambda: not new.is_leader, "it waits")
@@ -111,7 +111,7 @@ def test_a_notice_that_is_repeated_holds_nobody_for_long(monkeypatch: pytest.Mon
                     return kept  # the same again and again
 
                 there = Answerer(place, answer)
-                new = await crowd.add("new", seeds=[there.address])
+                new = await crowd.add("new", seeds=[there.address], alone=True)
                 await until(lambda: WAITS in "".join(new.notes), "it is told")
                 await until(lambda: new.is_leader, "it leads", 15)
                 assert len(there.heard) > 3

@@ -34,6 +34,7 @@ HTTP = Address("127.0.0.1", HTTP_PORT)
 GUARD_WAIT_S = 60.0  # for an engine that starts after its agent
 SHUTDOWN_S, LONGEST_SHUTDOWN_S = 5.0, 600.0
 MOST_STREAMS = 10_000
+MOST_EXPECTED = 65_536
 
 # Key of the file -> flag and environment variable: for all groups, and for a single group.
 AGENT = {
@@ -55,7 +56,7 @@ ONE = {
     "settings": "set",
     "attributes": "attribute",
     **{key: key for key in ("protocol", "choice", "observer", "multicast", "detector")},
-    "no-local": "no-local",
+    **{key: key for key in ("no-local", "expect", "alone")},
     **{key: key for key in ("preempt", "preempt-after", "stall-bound", "measure")},
     **{key: key for key in ("guard", "ttl", "guard-wait")},
     **{key: key for key in (LEAD, LOSE, "hook-timeout")},
@@ -79,6 +80,8 @@ class GroupConfig:
     name: str | None
     seeds: tuple[str, ...]
     no_local: bool
+    expect: int | None
+    alone: bool | float | None
     protocol: str | None
     settings: Mapping[str, Plain]
     choice: str | None
@@ -247,6 +250,8 @@ def _group(sources: ConfigSources, group: str, common: _Common) -> GroupConfig:
         name=table.text("name", common.name),
         seeds=table.texts("seeds") or (),
         no_local=table.flag("no-local"),
+        expect=table.count("expect", 0, 1, MOST_EXPECTED) or None,
+        alone=table.yes_or_duration("alone"),
         protocol=table.text("protocol"),
         settings=table.plain("settings"),
         choice=table.text("choice"),

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from hustings.core.config import parse_number, parse_whole
-from hustings.core.durations import parse_duration, show_duration
+from hustings.core.durations import parse_duration, show_duration, yes_or_duration
 from hustings.core.errors import BadInput
 from hustings.net.addresses import Address, parse_address
 from hustings.net.files import read_whole, shown, why
@@ -223,6 +223,17 @@ class Section:
             rule = f"from {show_duration(least)} to {show_duration(most)}"
             return self._refuse(place, rule, value, default)
         return seconds
+
+    def yes_or_duration(self, key: str) -> bool | float | None:
+        """True, false, or seconds from a text with a unit or a number."""
+        found = self._find(key)
+        if found is None:
+            return None
+        try:
+            return yes_or_duration(found.value, key)
+        except BadInput:
+            rule = "true, false or a duration, as 30s"
+            return self._refuse(found.place, rule, found.value, None)
 
     def address(self, key: str, default: Address | None, port: int) -> Address | None:
         """HOST:PORT, or HOST alone for the usual port."""

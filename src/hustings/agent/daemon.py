@@ -449,6 +449,8 @@ class Sockets:
     def _joining(self, group: GroupConfig, **more: Any) -> Joining:
         given: dict[str, Any] = {
             "name": group.name,
+            "expect": group.expect,
+            "alone": group.alone,
             "protocol": group.protocol,
             "choice": group.choice,
             "multicast": group.multicast,

@@ -30,6 +30,16 @@ from hustings.cli.output import warn
 )
 @click.option("--no-local", is_flag=True, help="Do not look for members on this machine.")
 @click.option(
+    "--expect",
+    metavar="N",
+    help="Members in touch before one leads first. [default: 2 with --join, else 1]",
+)
+@click.option(
+    "--alone",
+    metavar="DURATION",
+    help="Lead with fewer after this time; yes, no. [default: no with --join]",
+)
+@click.option(
     "--protocol", metavar="NAME", help="A name from hustings protocols, or file.py:Class."
 )
 @click.option("--set", multiple=True, metavar="KEY=VALUE", help="A setting, such as T_A=250ms.")

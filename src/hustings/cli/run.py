@@ -44,6 +44,19 @@ RESTARTS = ("never", "on-failure", "always")
     help="Do not look for this user's members on this machine. [default: they find each other]",
 )
 @click.option(
+    "--expect",
+    type=WholeRange(min=1),
+    metavar="N",
+    help="The number of members, this one included, that must be in touch before one leads for the "
+    "first time; 1: it may lead alone. [default: 2 with --join, else 1]",
+)
+@click.option(
+    "--alone",
+    metavar="TIME",
+    help="Lead with fewer, even alone, after this time; yes: at once; no: never, without --join "
+    "either. [default: no with --join]",
+)
+@click.option(
     "--name",
     metavar="NAME",
     help="This member's name, unique in the group. [default: a random one]",

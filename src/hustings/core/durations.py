@@ -32,6 +32,25 @@ def parse_duration(value: object, what: str) -> float:
     return seconds
 
 
+def yes_or_duration(value: object, what: str) -> bool | float:
+    """Yes, no, or a duration in seconds. If the value is refused, the sentence names `what`.
+
+    >>> yes_or_duration("no", "alone"), yes_or_duration(True, "alone"), yes_or_duration("1m", "x")
+    (False, True, 60.0)
+    """
+    word = value.strip().lower() if isinstance(value, str) else value
+    if isinstance(word, bool):
+        return word
+    if word in ("yes", "true"):
+        return True
+    if word in ("no", "false"):
+        return False
+    try:
+        return parse_duration(value, what)
+    except BadInput:
+        raise BadInput(f"{what} must be yes, no or a duration such as 30s, not {value!r}") from None
+
+
 def is_duration(value: object) -> bool:
     """Whether a text is written as a duration, with its unit.
 

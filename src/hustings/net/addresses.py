@@ -93,6 +93,17 @@ def is_loopback(host: str) -> bool:
     return ip is not None and ip.is_loopback
 
 
+def reaches_family(bound: str, host: str) -> bool:
+    """Whether a socket bound to one numeric host can send to another, as far as families go.
+
+    >>> reaches_family("::", "10.0.0.1"), reaches_family("::1", "127.0.0.1")
+    (True, False)
+    >>> reaches_family("0.0.0.0", "::1"), reaches_family("10.0.0.1", "10.0.0.2")
+    (False, True)
+    """
+    return bound == "::" or (":" in bound) == (":" in host)
+
+
 def parse_address(text: str, what: str, default_port: int | None = None) -> Address:
     """Parse `host:port` or `[v6]:port`; the port may be missing if there is a default.
 

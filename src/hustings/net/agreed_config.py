@@ -181,7 +181,7 @@ class ConfigCheck:
         return ConfigMsg(
             nonce=nonce,
             answer=answer,
-            settled=node.settled.is_set(),
+            settled=node.settled.is_set() and node.bootstrap.open,
             members=self._members,
             led=self._led,
             fields=self._config.told(),
@@ -250,10 +250,27 @@ class ConfigCheck:
             self._note("settings", self._name(sender), source, found)
         elif must and asked is None:
             self.stranger(source)  # ask first: only an answer to a question of this member counts
-        elif must and asked is not None and message.settled:  # a newcomer will be refused or settle
-            self._conflict(sender, message, asked, must)
+        elif must and asked is not None:
+            if not self._node.bootstrap.open:
+                self._node.bootstrap.differs(asked, differing(must))
+            if message.settled:
+                self._conflict(sender, message, asked, must)
+            elif not self._node.settled.is_set():  # else the other one is refused
+                self._start_beside(sender, message, asked, must)
 
     # What follows
+
+    def _start_beside(
+        self, sender: MemberId, theirs: ConfigMsg, where: Endpoint, found: list[tuple[Field, str]]
+    ) -> None:
+        """Two members whose guards differ start at one time: neither leads for a moment."""
+        if self._node.lease_layer is not None and _guarded(theirs):
+            config = _digest(f"{field.name}={there}" for field, there in found)
+            witness = CompetingMember(sender, config, theirs.members, theirs.led)
+            self._rivals.answered(where, witness, self._loop.time())
+            self._judge()
+            if self._timer is None:
+                self._timer = self._loop.call_later(_LOOK, self._look)
 
     def _conflict(
         self, sender: MemberId, theirs: ConfigMsg, where: Endpoint, found: list[tuple[Field, str]]
@@ -270,12 +287,16 @@ class ConfigCheck:
                 )
             return
         # Without a guard, an election's result is only an opinion. A guard can be held back.
+        if not node.bootstrap.open:
+            so = "this member waits for others and does not lead"
+            self._note("waiting", "a group of this name", where, found, so)
+            return
         if node.lease_layer is None:
             so = "without a guard both may lead until all members are configured alike"
             self._note("no-guard", "a group of this name", where, found, so)
             self._tell(where)
             return
-        if not any(name == "guard" and value for name, value, _ in theirs.fields):
+        if not _guarded(theirs):
             so = "it has no guard, and this member does not yield to it"
             self._note("unguarded", "a group of this name", where, found, so)
             return
@@ -382,6 +403,10 @@ class ConfigCheck:
         what = "is configured otherwise" if not so else "is there and has another configuration"
         sentence = f"{who} at {source[0]}:{source[1]} {what}: {words}" + (so and f"; {so}")
         self._node.rejections.say(f"config {kind}", sentence, now, _AT_ONCE)
+
+
+def _guarded(theirs: ConfigMsg) -> bool:
+    return any(name == "guard" and value for name, value, _ in theirs.fields)
 
 
 def differing(found: Iterable[tuple[Field, str]]) -> str:

@@ -93,13 +93,11 @@ class Discovery:
         unanswered = not self._node.stack.membership.joined
         book, now = self._node.address_book, asyncio.get_running_loop().time()
         found = dict.fromkeys([*self._node.seeds.endpoints, *book.lost(now)])
-        own = self._node.stack.membership.circle.own.place
         view = self._node.stack.membership.view
         return [
             each
             for each in found
-            if each != self._node.transport.endpoint
-            and not _is_at(own, each)
+            if not self._node.is_own(each)
             and (unanswered or (book.owner(each) is None and self._aliases.get(each) not in view))
         ]
 
@@ -128,11 +126,6 @@ class Discovery:
             self._aliases[endpoint] = member
             if len(self._aliases) > self._node.filter.wire.limits.members:
                 del self._aliases[next(iter(self._aliases))]
-
-
-def _is_at(place: str, endpoint: Endpoint) -> bool:
-    host, port = endpoint
-    return place.startswith((f"{host}:{port} ", f"[{host}]:{port} "))
 
 
 Resolve = Callable[[Address], Awaitable[list[Endpoint]]]
@@ -165,6 +158,10 @@ class Seeds:
         """The endpoints of the seeds that are known so far, and of members on this machine."""
         known = (each for found in self._found.values() for each in found)
         return list(dict.fromkeys([*self.local_endpoints, *known]))
+
+    def found(self, address: Address) -> list[Endpoint]:
+        """The endpoints of one seed that are known so far."""
+        return self._found.get(address, [])
 
     @property
     def local_endpoints(self) -> list[Endpoint]:

@@ -31,8 +31,9 @@ from hustings.layers.gossip.messages import JoinMsg
 from hustings.layers.layer import innermost
 from hustings.layers.leadership.layer import TICK, LeadershipLayer
 from hustings.layers.measurement import Measuring
+from hustings.net.addresses import Address, reaches_family
 from hustings.net.agreed_config import ObserverLabel
-from hustings.net.bootstrap import Bootstrap
+from hustings.net.bootstrap import ANY_START, Bootstrap, StartRule
 from hustings.net.control_messages import (
     ConfigConflictMsg,
     ConfigMsg,
@@ -48,12 +49,13 @@ from hustings.net.discovery import Discovery, Seeds
 from hustings.net.duplicate_names import DuplicateNames
 from hustings.net.filter import FrameFilter
 from hustings.net.limits import STALE, Reason, RejectionLog
-from hustings.net.peer_addresses import AddressBook, AddressValidation
+from hustings.net.peer_addresses import AddressBook, AddressValidation, read_place
 from hustings.net.runner import Runner
 from hustings.net.stall_detector import StallDetector
 from hustings.net.storage import Storage
 from hustings.net.tcp import refusal_of
 from hustings.net.transport import Endpoint, Transport
+from hustings.net.udp import is_own_host
 from hustings.net.validation import MemberClaims
 from hustings.net.versions import OtherVersions
 from hustings.net.wire import (
@@ -107,6 +109,7 @@ class MemberNode:
         listener: NodeListener,
         pause: float,
         join_wait: float,
+        start_rule: StartRule = ANY_START,
         lease_layer: LeaseLayer | None = None,
     ) -> None:
         self.transport = transport
@@ -121,7 +124,6 @@ class MemberNode:
         self.traffic = Traffic()
         self.address_book = AddressBook(me.id, stack.membership)
         view = View({me.id: me}, [me.id])
-        shared: StallDetector | None = getattr(transport, "stall_detector", None)
         self.runner = Runner(
             stack,
             me,
@@ -132,7 +134,7 @@ class MemberNode:
             self,
             pause,
             lax=(TICK,),
-            stall_detector=shared,  # shared by all members of the process
+            stall_detector=_shared_detector(transport),
         )
         self.settled = asyncio.Event()  # in the group, or alone and no longer waiting
         self._detector = detector
@@ -146,7 +148,7 @@ class MemberNode:
         self.rejections, self.other_versions = RejectionLog(self.note, OURS), OtherVersions(self)
         self._seen: tuple[int, tuple[MemberId, ...]] = (-1, ())
         self._ranked = -1
-        self.search, self.bootstrap = Discovery(self), Bootstrap(self, join_wait)
+        self.search, self.bootstrap = Discovery(self), Bootstrap(self, join_wait, start_rule)
         self._seeking: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
         self._closed = False
@@ -206,6 +208,22 @@ class MemberNode:
     def closed(self) -> bool:
         """Whether the node has stopped."""
         return self._closed
+
+    def is_own(self, endpoint: Endpoint) -> bool:
+        """Whether an endpoint is this member itself, as it is bound or as it advertises itself."""
+        own = read_place(self.stack.membership.circle.own.place)
+        return (own is not None and endpoint == own.endpoint) or self.is_bound_to(endpoint)
+
+    def is_bound_to(self, endpoint: Endpoint) -> bool:
+        """Whether what is sent to an endpoint comes to this process and to no other."""
+        bound = self.transport.endpoint
+        if not Address(*bound).is_wildcard:
+            return endpoint == bound
+        return (
+            endpoint[1] == bound[1]
+            and reaches_family(bound[0], endpoint[0])
+            and is_own_host(endpoint[0])
+        )
 
     def lets_in(self, endpoint: Endpoint) -> bool:
         """Whether a newcomer is let in at an endpoint; then it may be refused from there, too."""
@@ -279,10 +297,7 @@ class MemberNode:
             self.settled.set()
             self.runner.lax = (TICK, GOSSIP_TICK)  # as a newcomer it had punctual timers
             if self.seeds.addresses and not self.stack.membership.joined:
-                told = ", ".join(map(str, self.seeds.addresses))
-                sealed = self.filter.wire.ring is not None
-                hint = "; nor does one that has another key" if sealed else ""
-                self.note(f"no seed answers yet ({told}){hint}: alone for now, and looking on")
+                self.bootstrap.say_alone()
             if self.bootstrap.open:
                 self.upon(self.leadership.joined)
             else:
@@ -436,11 +451,10 @@ class MemberNode:
             return
         self.traffic.received[kind_of(message)] += 1
         if type(message) in self.stack.handlers:  # most messages, so this is checked first
-            if isinstance(message, JoinMsg) and self._is_full(got.sender):
-                self.filter.counters.count(Reason.MEMBERS)
-            self._duplicate_names.precede(got)
-            if not self.runner.deliver(got.sender, message) and self.runner.stalled:
-                self.filter.counters.count(Reason.INBOX)
+            if message is not got.message:
+                got = got._replace(message=message)
+            if self.bootstrap.admits(got):
+                self._deliver(got)
             return
         match message:
             case HelloMsg():
@@ -451,6 +465,9 @@ class MemberNode:
                 self.search.met(nonce, got.sender)
                 self.address_validation.present(nonce, got.sender)
                 self._duplicate_names.present(nonce, got)
+                self.bootstrap.check()
+                for each in self.bootstrap.kept(got.sender):
+                    self._deliver(each)
             case NameTakenMsg():
                 self._duplicate_names.taken(message, source)
             case ProcessEndedMsg():
@@ -459,6 +476,14 @@ class MemberNode:
                 self._duplicate_names.lived_later(message, source)
             case ConfigMsg() | ConfigConflictMsg() if self.config_check is not None:
                 self.config_check.heard(got.sender, message, source)
+
+    def _deliver(self, got: Received) -> None:
+        message = got.message
+        if isinstance(message, JoinMsg) and self._is_full(got.sender):
+            self.filter.counters.count(Reason.MEMBERS)
+        self._duplicate_names.precede(got)
+        if not self.runner.deliver(got.sender, message) and self.runner.stalled:
+            self.filter.counters.count(Reason.INBOX)
 
     def _is_full(self, newcomer: MemberId) -> bool:
         membership = self.stack.membership
@@ -470,6 +495,8 @@ class MemberNode:
         if reason is Reason.UNKNOWN_VERSION and direction is Direction.DATAGRAM:
             if is_notice(data):
                 return  # forged or damaged: it is counted, and there is nothing to say about it
+            if is_across(data):  # its sender may be of this version, and have another key
+                reason = self.filter.wire.obstacle(data) or reason
             self.other_versions.refused(data, source)
         if reason is Reason.DUPLICATE_NAME:
             self._duplicate_names.met(source, got)
@@ -479,6 +506,8 @@ class MemberNode:
             mine = self._observer_label.refused(self._loop.time())
             if not mine and self.config_check is not None:
                 self.config_check.stranger(source)
+        if reason is not None:
+            self.bootstrap.unread(source, reason, versions_of(data))
         if got is not None and reason in STALE and self.filter.lost_count(got):
             self._duplicate_names.ask(got.sender)
         if reason is not None and not (reason is Reason.ECHO and source == self.transport.endpoint):
@@ -486,6 +515,7 @@ class MemberNode:
 
     def refused(self, to: Endpoint) -> None:
         if not self._closed:
+            self.bootstrap.refused(to)
             self.crash_watch.refused(to)
 
 
@@ -513,3 +543,9 @@ class LeaseRequests(Protocol):
 
     def release(self, request: int) -> None:
         """Give the lease back; there is no answer."""
+
+
+def _shared_detector(transport: Transport) -> StallDetector | None:
+    """The stall detector that all members of the process share, if the transport has one."""
+    shared: StallDetector | None = getattr(transport, "stall_detector", None)
+    return shared

@@ -253,6 +253,7 @@ class AddressValidation:
         self._sealed = node.filter.wire.ring is not None
         self._most = 2 * node.filter.wire.limits.members
         self._answered: dict[MemberId, Endpoint] = {}
+        self.answers = 0  # answers to questions so far
         self._spoke: dict[MemberId, Endpoint] = {}  # heard from there, where that is proof
         self._asked: dict[MemberId, Asked] = {}
         self._wanted: dict[str, dict[MemberId, Endpoint]] = {}  # to ask when the window has room
@@ -271,6 +272,10 @@ class AddressValidation:
     def reached(self, member: MemberId, endpoint: Endpoint) -> bool:
         """Whether a member is known to be at an address."""
         return self._answered.get(member) == endpoint or self._spoke.get(member) == endpoint
+
+    def answered(self, member: MemberId) -> Endpoint | None:
+        """Where a member has answered a question of this process: no recorded frame does that."""
+        return self._answered.get(member)
 
     # Out
 
@@ -342,6 +347,7 @@ class AddressValidation:
         if asked is None or nonce != self._nonce(member, asked.endpoint):
             return
         del self._asked[member]
+        self.answers += 1
         _remember(self._answered, member, asked.endpoint, self._most)
         self._window(asked.endpoint[0]).answered(member)
         self._together.answered(member)

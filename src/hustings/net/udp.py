@@ -21,7 +21,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from hustings.core.errors import BadInput
-from hustings.net.addresses import Address
+from hustings.net.addresses import Address, is_loopback, number_of
 from hustings.net.fork import keep_from_children
 from hustings.net.limits import Counters, Limits, Reason
 from hustings.net.stall_detector import stall_detector_of
@@ -33,6 +33,8 @@ _LARGEST = 65_536
 _MOST_STALE = 100_000  # datagrams that can wait at a socket
 _TRIES = 8  # attempts to find a number that is free for UDP and TCP
 _BUFFER = 4 * 1024 * 1024  # bytes asked of the kernel, so that a pause loses no data
+_NOBODYS = ("240.0.0.1", "100::1")  # of each family, an address that no machine should have
+_DISCARD = 9  # a port number where one is needed and nothing is sent
 
 # Linux; Python 3.11 does not name them.
 _IP_RECVERR, _IPV6_RECVERR, _MSG_ERRQUEUE = 11, 25, 0x2000
@@ -245,6 +247,48 @@ async def resolve(address: Address) -> list[Endpoint]:
     return list(dict.fromkeys(_endpoint(each[4]) for each in found))
 
 
+def is_own_host(host: str) -> bool:
+    """Whether a numeric host is an address of this machine: only such an address can be bound.
+
+    A multicast or broadcast address, and the one that stands for all, can be bound, too. They are
+    addresses of many machines or of none: names that are blocked often resolve to `0.0.0.0`.
+
+    Some machines let processes bind any address (`ip_nonlocal_bind`). There an address is this
+    machine's own if the system sends from it to it. A second address of an interface is not
+    recognised then.
+    """
+    ip = number_of(host)
+    if ip is None or ip.is_unspecified or ip.is_multicast or not _can_bind(host):
+        return False
+    source = _source_to(host)
+    if source is None:
+        return False
+    return source == host or is_loopback(host) or not _can_bind(_NOBODYS[":" in host])
+
+
+def _source_to(host: str) -> str | None:
+    """The address from which the system sends to a host; None if it refuses, as for broadcasts."""
+    try:
+        with socket.socket(_family(host), socket.SOCK_DGRAM) as trial:
+            trial.connect((host, _DISCARD))
+            return str(trial.getsockname()[0])
+    except OSError:
+        return None
+
+
+def _can_bind(host: str) -> bool:
+    try:
+        with socket.socket(_family(host), socket.SOCK_DGRAM) as trial:
+            trial.bind((host, 0))
+    except OSError:
+        return False
+    return True
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
+
+
 async def open_udp(
     bind: Address,
     limits: Limits | None = None,
@@ -281,7 +325,7 @@ async def open_udp(
 
 
 def _bound(host: str, bind: Address) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    family = _family(host)
     datagrams = socket.socket(family, socket.SOCK_DGRAM)
     try:
         datagrams.setblocking(False)

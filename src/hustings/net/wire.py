@@ -292,7 +292,12 @@ class Wire:
 
     def opens(self, data: bytes) -> bool:
         """Whether a datagram of any wire version is one of this group, with its seal if it has."""
-        return not isinstance(self._open(data, Direction.DATAGRAM, _mode_in(data)), Reason)
+        return self.obstacle(data) is None
+
+    def obstacle(self, data: bytes) -> Reason | None:
+        """What beside its wire version keeps a datagram from being read: its group or its seal."""
+        found = self._open(data, Direction.DATAGRAM, _mode_in(data))
+        return found if isinstance(found, Reason) else None
 
     def write_old(self, message: Message, version: int) -> bytes | None:
         """A datagram for members of a version that tells no range, and whose form is the same."""

@@ -10,9 +10,10 @@ from typing import Any, Self
 import hustings
 from hustings.net.member import Member
 from hustings.net.transport import Endpoint, Faults
-from tests.net.kit.loops import until
+from tests.net.kit.loops import throughout, until
 
 GROUP = "crowd"
+QUIET_S = 1.5  # longer than a member takes that may lead
 
 
 class Crowd:
@@ -156,3 +157,18 @@ def heal(crowd: Iterable[Member]) -> None:
 def dropped(member: Member, reason: str) -> int:
     """How often a member refused something for this reason."""
     return member.metrics().drops[reason]
+
+
+def note_of(member: Member, *words: str) -> str:
+    """The note that has all of these words, if there is one."""
+    return next((each for each in member.notes if all(word in each for word in words)), "")
+
+
+async def gives(member: Member, why: str) -> None:
+    """Wait until a member gives this reason."""
+    await until(lambda: why in member.state.reason, lambda: f"{why!r} in {member.state.reason!r}")
+
+
+async def leads_not(*members: Member) -> None:
+    """None of them leads for longer than a member takes that may lead."""
+    await throughout(QUIET_S, lambda: not any(each.is_leader for each in members), "one leads")

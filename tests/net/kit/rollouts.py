@@ -25,19 +25,19 @@ class Rollout:
         self._addresses = [free_address() for _ in range(size)] if seeded else [None] * size
         self.members: dict[int, Plain] = {}
 
-    def start(self, which: Release, *places: int) -> list[Plain]:
+    def start(self, which: Release, *places: int, **more: Any) -> list[Plain]:
         """Members of a release at these places."""
-        made = self.prepare(which, *places)
+        made = self.prepare(which, *places, **more)
         for each in made:
             each.go()
         return made
 
-    def prepare(self, which: Release, *places: int) -> list[Plain]:
+    def prepare(self, which: Release, *places: int, **more: Any) -> list[Plain]:
         """The same, which have not joined yet."""
         environment = {"PYTHONPATH": str(which.place)}
         made = []
         for place in places:
-            options: dict[str, Any] = {"name": f"{place}-{which.name}"}
+            options: dict[str, Any] = {"name": f"{place}-{which.name}", **more}
             if (address := self._addresses[place]) is not None:
                 options |= {"bind": address, "seeds": self._addresses, "local": False}
             made += self._plains.prepare(environment=environment, **options)

@@ -29,6 +29,8 @@ event-streams = 5
 
 [groups.billing]
 seeds = ["10.0.0.2", "db.example:7500"]
+expect = 3
+alone = "90s"
 protocol = "bully"
 choice = "highest:cpu"
 observer = true
@@ -103,6 +105,8 @@ def test_everything_that_can_be_said(tmp_path: Path) -> None:
         30.0,
     )
     assert billing.stall_bound == 2.0
+    assert (billing.expect, billing.alone) == (3, 90.0)
+    assert (search.expect, search.alone) == (None, None)
     assert (billing.guard, billing.ttl) == ("etcd://10.0.0.9", 8.0)
     assert billing.guard_settings == {"drift": 0.01}
     assert billing.settings == {"T1": "250ms", "delta": 0.1}
@@ -153,11 +157,14 @@ def test_the_environment_is_text(tmp_path: Path) -> None:
         "HUSTINGS_SET": "T_A=250ms,T_L=1s",
         "HUSTINGS_ATTRIBUTE": "cpu=8,load=0.5",
         "HUSTINGS_HTTP_TOKEN": "secret",
+        "HUSTINGS_EXPECT": "2",
+        "HUSTINGS_ALONE": "no",
     }
     config = read(None, tmp_path, env=env)
     (group,) = config.groups
     assert group.seeds == ("10.0.0.1", "10.0.0.2")
     assert (group.observer, config.insecure, config.streams) == (True, False, 7)
+    assert (group.expect, group.alone) == (2, False)
     assert group.keys == (Path("a.key"), Path("b.key"))
     assert group.settings == {"T_A": "250ms", "T_L": "1s"}
     assert group.attributes == {"cpu": 8.0, "load": 0.5}
@@ -228,6 +235,15 @@ def test_a_flag_for_all_groups_goes_before_each_group_s_own(tmp_path: Path) -> N
             "line 2: groups.x.preempt-after must be a duration",
         ),
         ("[groups.x]\npreempt-after = -1\n", "line 2: groups.x.preempt-after must be a duration"),
+        (
+            "[groups.x]\nexpect = 0\n",
+            "line 2: groups.x.expect must be a whole number from 1 to 65536, not 0",
+        ),
+        ("[groups.x]\nexpect = true\n", "line 2: groups.x.expect must be a whole number"),
+        (
+            "[groups.x]\nalone = 'soon'\n",
+            "line 2: groups.x.alone must be true, false or a duration, as 30s, not 'soon'",
+        ),
         ("[groups.x.attributes]\ncpu = '8'\n", "line 2: groups.x.attributes.cpu must be a number"),
         ("[groups.x.attributes]\ncpu = inf\n", "line 2: groups.x.attributes.cpu must be a finite"),
         ("[groups.x.attributes]\ncpu = true\n", "line 2: groups.x.attributes.cpu must be a number"),
@@ -259,6 +275,8 @@ def test_what_is_wrong_in_the_file(text: str, sentence: str, tmp_path: Path) -> 
         ({"attribute": ("cpu=nan",)}, {}, "--attribute cpu must be a number, not 'nan'"),
         ({"preempt-after": "5"}, {}, "--preempt-after must be a duration"),
         ({"stall-bound": "5"}, {}, "--stall-bound must be a duration"),
+        ({"expect": "few"}, {}, "--expect must be a whole number from 1 to 65536, not 'few'"),
+        ({}, {"HUSTINGS_ALONE": "maybe"}, "HUSTINGS_ALONE must be true, false or a duration"),
         ({}, {"HUSTINGS_OBSERVER": "perhaps"}, "HUSTINGS_OBSERVER must be true or false"),
     ],
 )
