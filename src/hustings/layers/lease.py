@@ -153,7 +153,10 @@ __all__ += ["ASK", "CHECK", "END", "SPREAD", "STEP", "with_lease"]
 
 
 class LeaseHeldMsg(LayerMessage, frozen=True, tag="LEASE-HELD"):
-    """The guard has granted `token` to `leader`. To `leader` itself: the largest known token."""
+    """The guard has granted `token` to `leader`. To `leader` itself: the largest known token.
+
+    A member that does not lead may say so of a leader that the others cannot hear.
+    """
 
     role: ClassVar[Role] = Role.COORDINATOR
     leader: MemberId
@@ -448,6 +451,9 @@ class LeaseLayer(Layer):
 
     def _refused(self, ctx: Context, verdict: Held) -> None:
         self._learn(ctx, verdict.holder, verdict.token)
+        if self.check is not None and self.leader is not None and self.leader not in ctx.view:
+            # Members of other machines may have nothing but the guard in common with this one.
+            ctx.multicast(LeaseHeldMsg(self.leader, verdict.token))
         if self.until is None:
             free = verdict.remaining * self.lease.slack
             ctx.set_timer(ASK, max(min(self.pause, free), self.lease.shortest))
@@ -493,8 +499,9 @@ class LeaseLayer(Layer):
         token = message.token
         if message.leader == ctx.me.id:  # only the guard says whether this member leads
             self._outdone(ctx, sender, token)
-        elif message.leader != sender:
-            return  # a leader speaks for itself
+        elif message.leader != sender:  # a leader speaks for itself, if it can be heard
+            if sender == self.inner.leader and message.leader not in ctx.view:
+                self._look_up(ctx, message.leader, token)
         elif self.bystander and sender == self.inner.leader:
             self.term = token  # nothing depends on this token, and a false one ends with its sender
             self._hold(ctx, sender, token)
@@ -517,7 +524,19 @@ class LeaseLayer(Layer):
         shown = self.told.term if isinstance(self.told, Elected) else 0
         if token > shown or self.leader in (None, sender) or self.inner.leader == sender:
             self._hold(ctx, sender, token)
-        if token > self.term and not self.checking:  # so that not all members look at once
+        if token > self.term:
+            self._check_soon(ctx)
+
+    def _look_up(self, ctx: Context, leader: MemberId, token: int) -> None:
+        """Another member says that this one leads, which is silent. The guard says if it does."""
+        if self.check is None or self.bystander or self.until is not None:
+            return
+        if token > self.term or (token == self.term and self.leader != leader):
+            self._check_soon(ctx)
+
+    def _check_soon(self, ctx: Context) -> None:
+        """Look at the guard at a random time: not all members look at once."""
+        if not self.checking:
             self.checking = True
             spread = min(SPREAD * self.lease.delta * len(ctx.view), self.lease.renewal)
             ctx.set_timer(CHECK, ctx.rng.uniform(0.0, spread))

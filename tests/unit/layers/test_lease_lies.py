@@ -16,7 +16,17 @@ from hustings.core.guard import Observed
 from hustings.core.outcome import ELECTING, Elected, NoLeader
 from hustings.guard.base import HIGHEST_LIFT, LARGEST_TOKEN
 from hustings.layers.lease import ASK, AWAITING, CHECK, STEP, LeaseHeldMsg
-from hustings.testing import Acquire, Declare, Effect, Release, Send, SetTimer, persist, view_of
+from hustings.testing import (
+    Acquire,
+    Declare,
+    Effect,
+    Multicast,
+    Release,
+    Send,
+    SetTimer,
+    persist,
+    view_of,
+)
 from tests.unit.layers.puppets import GROUP, LEASE, ME, Driven
 
 KNOWN = 7  # what the guard has granted
@@ -333,3 +343,70 @@ def test_a_suspect_that_holds_nothing_is_no_reason_to_doubt_who_does() -> None:
     driven.nominate()
     driven.refuse(3, KNOWN)
     assert driven.outcome == Elected(3, KNOWN)
+
+
+# A leader that cannot be heard: its machine has nothing but the guard in common with this one
+
+
+def test_who_asks_tells_the_others_of_a_leader_that_they_cannot_hear() -> None:
+    asking = Checked()
+    asking.nominate()
+    assert Multicast(LeaseHeldMsg(STRANGER, KNOWN)) in asking.refuse(STRANGER, KNOWN)
+    asking.member.fire(ASK)
+    assert Multicast(LeaseHeldMsg(STRANGER, KNOWN)) in asking.refuse(STRANGER, KNOWN), "again"
+    asking.member.fire(ASK)
+    heard = asking.refuse(3, KNOWN + 1)
+    assert not any(isinstance(each, Multicast) for each in heard), "that one speaks for itself"
+
+
+def test_where_members_are_the_guard_nobody_is_told() -> None:
+    asking = Driven()
+    asking.nominate()
+    refused = asking.refuse(STRANGER, KNOWN)
+    assert not any(isinstance(each, Multicast) for each in refused)
+
+
+def told_of(checked: Checked, leader: int, token: int, sender: int = 1) -> bool:
+    """Whether the member wants to look at the guard then."""
+    checked.told(sender, leader, token)
+    return CHECK in checked.member.timers
+
+
+@pytest.mark.parametrize("token", [KNOWN, KNOWN + 1, *FAR])
+def test_such_a_leader_is_looked_up_and_not_believed(follower: Checked, token: int) -> None:
+    follower.election.inner.leader = 1
+    (look,) = follower.told(1, STRANGER, token)
+    assert isinstance(look, SetTimer)
+    assert look.key == CHECK
+    assert 0.0 < look.delay < 0.1 * LEASE.delta * len(GROUP)
+    assert follower.outcome == Elected(3, KNOWN)
+    assert follower.election.term == KNOWN
+    assert follower.told(1, STRANGER, token) == [], "and it is not put off"
+    follower.member.fire(CHECK)
+    assert follower.checks == [KNOWN]
+    follower.shown(STRANGER, KNOWN + 1)
+    assert follower.outcome == Elected(STRANGER, KNOWN + 1)
+
+
+def test_only_who_asks_the_guard_may_say_so(follower: Checked) -> None:
+    assert not told_of(follower, STRANGER, KNOWN + 1)
+    follower.election.inner.leader = 3
+    assert not told_of(follower, STRANGER, KNOWN + 1)
+    follower.election.inner.leader = 1
+    assert not told_of(follower, 3, KNOWN + 1), "that one is in view, and speaks for itself"
+    assert not told_of(follower, STRANGER, KNOWN - 1), "that is over"
+    assert told_of(follower, STRANGER, KNOWN + 1)
+
+
+def test_what_is_known_is_not_looked_up(follower: Checked) -> None:
+    follower.election.inner.leader = 1
+    follower.shown(STRANGER, KNOWN + 1)
+    assert not told_of(follower, STRANGER, KNOWN + 1)
+
+
+def test_who_leads_or_stands_by_looks_nothing_up(leading: Checked, follower: Checked) -> None:
+    for checked in (leading, follower):
+        checked.election.inner.leader = 1
+    follower.election.bystander = True
+    assert not told_of(leading, STRANGER, KNOWN + 1)
+    assert not told_of(follower, STRANGER, KNOWN + 1)
