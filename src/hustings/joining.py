@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hustings.core.choice import Candidate, Choice, candidate, parse_choice
 from hustings.core.durations import parse_duration
@@ -120,6 +120,7 @@ def join(
     ttl: str | float | None = None,
     guard_settings: Mapping[str, object] | None = None,
     guard_wait: str | float | None = None,
+    witness: bool = True,
     transport: Transport | None = None,
     seed: int | None = None,
     incarnation: int | None = None,
@@ -151,12 +152,15 @@ def join(
     Without a `guard` leadership is an opinion. With a guard (`etcd://127.0.0.1:2379`,
     `quorum://a,b,c`, ...) a member leads only with a lease of `ttl` from the guard, and has a token
     for the resource to check. All members have the same guard. A guard that does not answer is
-    tried for `guard_wait` (10s); then `Unavailable` is raised.
+    tried for `guard_wait` (10s); then `Unavailable` is raised. If a leader's process is killed,
+    members of this machine give its lease back at once: what acts under the lease for it must
+    inherit `member.witness()`, or say `witness=False`.
 
     Bad arguments raise `BadInput` here, before anything has started. What only the system can tell,
     for example a port in use, raises when the member is opened.
     """
-    name, made = _named(group, name, state), _guard(guard, group, ttl, guard_settings, guard_wait)
+    name = _named(group, name, state)
+    made = _guard(guard, group, ttl, guard_settings, guard_wait, witness and local)
     policy, group_address = multicast_policy(multicast)
     design = Design(
         kind=_kind(protocol),
@@ -173,9 +177,7 @@ def join(
         observer=observer,
         limits=Limits.parse(limits or {}),
         measure=measure,
-        lease=None if made is None else made.lease,
-        voting=None if made is None else made.voting,
-        guard="" if made is None else made.kind,
+        **_guarded(made),
     )
     places = _places(seeds, bind, advertise, group_address, transport, local)
     wanted = _wanted(group, name, design, made, attributes or {}, places, state, insecure)
@@ -218,6 +220,7 @@ def _guard(
     ttl: str | float | None,
     settings: Mapping[str, object] | None,
     wait: str | float | None,
+    witness: bool,
 ) -> GroupGuard | None:
     if guard is None:
         if ttl is not None or settings or wait is not None:
@@ -229,7 +232,16 @@ def _guard(
     # A member without a guard does not load the guard's code, a tenth of its memory.
     from hustings.guard.config import guard_for  # noqa: PLC0415 (memory: few have guards)
 
-    return guard_for(guard, group, member_id, ttl, settings, wait)
+    made = guard_for(guard, group, member_id, ttl, settings, wait)
+    made.witnessed = witness
+    return made
+
+
+def _guarded(made: GroupGuard | None) -> dict[str, Any]:
+    """The part of a design that the guard decides."""
+    if made is None:
+        return {}
+    return {"lease": made.lease, "voting": made.voting, "guard": made.kind}
 
 
 def _wanted(

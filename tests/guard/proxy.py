@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Self
 
 _CHUNK = 65536
+_TURNS = 5  # of the loop at most, until a connection that was just accepted is served
 _REQUEST = 8  # bytes in which a PostgreSQL client asks for TLS
 
 
@@ -50,6 +51,8 @@ class Proxy:
     async def __aexit__(self, *_: object) -> None:
         assert self._server is not None
         self._server.close()
+        for _turn in range(_TURNS):
+            await asyncio.sleep(0)
         self.cut()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 

@@ -12,11 +12,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.guard.engines.base import Engine
 from tests.net.running import RUN, Running, Runs, group_of_runs, until
 
 WRITER = """
@@ -104,6 +105,21 @@ def test_kills_and_stops_under_an_embedded_quorum(runs: Runs, tmp_path: Path) ->
             members = [each for each in members if each is not stricken]
     assert journal.overlaps() == []
     assert len({token for token, _ in journal.lines()}) >= 3
+
+
+@pytest.mark.parametrize("more", [(), ("--on-lead", "true")])
+def test_after_a_kill_the_next_command_waits_for_the_last_one_and_not_for_the_lease(
+    runs: Runs, tmp_path: Path, engines: Callable[[str], Engine], more: tuple[str, ...]
+) -> None:
+    """The command has the witness of the lease, so others see when nothing of it is left."""
+    journal = Journal(tmp_path)
+    members = started(runs, journal, engines("valkey").url(), "--ttl", "10m", *more)
+    for _ in range(2):
+        stricken, token = leader(members), journal.token
+        stricken.signal(signal.SIGKILL)
+        members = [each for each in members if each is not stricken]
+        journal.wait_for_more_than(token)
+    assert journal.overlaps() == []
 
 
 def test_all_voters_lose_their_state_and_tokens_go_on(runs: Runs, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from math import inf
 from typing import Any
@@ -411,6 +411,9 @@ def test_with_a_guard_lease_requests_go_to_its_client_and_what_runs_is_counted()
 
             def release(self, request: int) -> None:
                 asked.append(request)
+
+            def inherited(self) -> AbstractContextManager[tuple[int, ...]]:
+                return nullcontext((3,))
 
         real, b.lease_client = b.lease_client, Client()
         b.acquire(1.5, 4)

@@ -60,8 +60,8 @@ class ChildCommand:
     ) -> None:
         """`until`: the time up to which this member leads, if a guard says so, by `time.monotonic`.
 
-        `lock` is a descriptor that supervisor and guardian keep open until the command is gone. It
-        is closed here.
+        `lock` is a descriptor that supervisor and guardian keep open until the command is gone.
+        With `until` the command inherits it, too. It is closed here.
 
         `sole`: this process adopts orphans and starts nothing else, so each adopted process is
         ours.

@@ -20,8 +20,13 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import AsyncIterator, Container, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, suppress
+from collections.abc import AsyncIterator, Container, Iterator, Mapping, Sequence
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    contextmanager,
+    suppress,
+)
 from dataclasses import dataclass, field
 from functools import partial
 from math import ceil, inf
@@ -440,16 +445,17 @@ class Supervised:
             token=term.token,
         )
         try:
-            self._child = ChildCommand(
-                spec.command,
-                environment,
-                spec.grace_s,
-                self.silence,
-                lambda: member.until,
-                self._sole,
-                None if self._clearance is None else self._clearance.hand_out(),
-                record=None if self._once is None else self._once.open_file(),
-            )
+            with self._held() as lock:
+                self._child = ChildCommand(
+                    spec.command,
+                    environment,
+                    spec.grace_s,
+                    self.silence,
+                    lambda: member.until,
+                    self._sole,
+                    lock,
+                    record=None if self._once is None else self._once.open_file(),
+                )
         except OSError as error:
             why = error.strerror or str(error)
             raise BadInput(f"command {spec.command[0]!r} cannot be run: {why}") from None
@@ -463,14 +469,15 @@ class Supervised:
         assert hooks.on_lead is not None
         words = self._told(LEAD, term, member.name)
         it = self._hook(LEAD, hooks.on_lead, words, term, "; the command is not started")
-        return await run_hook(
-            it,
-            grace_s=min(GRACE_S, self._spec.grace_s),  # its end is part of the command's bound
-            silence_s=self.silence,
-            until=lambda: member.until,
-            sole=self._sole,
-            lock=None if self._clearance is None else self._clearance.hand_out(),
-        )
+        with self._held() as lock:
+            return await run_hook(
+                it,
+                grace_s=min(GRACE_S, self._spec.grace_s),  # its end is part of the command's bound
+                silence_s=self.silence,
+                until=lambda: member.until,
+                sole=self._sole,
+                lock=lock,
+            )
 
     async def _on_lose(self, term: CommandTerm) -> None:
         """Give back what goes with leadership, when nothing of the command is left."""
@@ -518,6 +525,13 @@ class Supervised:
             event, member.group, member.name, term.number, term.token, leader, reason
         )
         return environment_for(spec.environment, words, spec.secrets)
+
+    @contextmanager
+    def _held(self) -> Iterator[int | None]:
+        """What stays open until nothing is left of a command: a lock, or the lease's witness."""
+        with self._member.witness() as witness:
+            lock = None if self._clearance is None else self._clearance.hand_out()
+            yield lock if lock is not None else next((os.dup(each) for each in witness), None)
 
     # --- afterwards ------------------------------------------------------------------------------
 
@@ -655,6 +669,7 @@ class SupervisedMember(Protocol):
     def until(self) -> float | None: ...
     @property
     def state(self) -> CommandState: ...
+    def witness(self) -> AbstractContextManager[tuple[int, ...]]: ...
     def campaign(self, drain: float = 0.0) -> AbstractAsyncContextManager[CommandTerm]: ...
     def observe(self) -> AsyncIterator[CommandState]: ...
     async def resign(self) -> None: ...

@@ -481,6 +481,7 @@ class Sockets:
             leadership_settings=group.leadership_settings,
             guard_settings=group.guard_settings,
             limits=group.limits,
+            witness=False,  # other processes act on what an agent has told them
             **{key: value for key, value in given.items() if value is not None},
             **more,
         )

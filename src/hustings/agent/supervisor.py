@@ -541,14 +541,16 @@ def _group(process: int) -> int:
 def main(arguments: list[str]) -> None:
     """CONTROL LOCK RECORD GRACE SILENCE UNTIL COMMAND...: a socket, two files, seconds, the rest.
 
-    A file of -1 is none. The lock is freed when supervisor and guardian have ended.
+    A file of -1 is none. The lock is freed when supervisor and guardian have ended. With a lease it
+    is the lease's witness: the lease must not be given back while anything of the command lives. So
+    the command inherits it.
     """
     control, lock, record = map(int, arguments[:3])
+    grace_s, silence_s, until = map(float, arguments[3:6])
     for each in (control, lock, record):
-        if each >= 0:
+        if each >= 0 and (each != lock or until == NEVER):
             os.set_inheritable(each, False)
     adopt_orphans()
-    grace_s, silence_s, until = map(float, arguments[3:6])
     guardian, ours = os.pipe()  # the guardian alone keeps `ours`, until its end
     deadline = Deadline(min(time.monotonic() + silence_s, until) + grace_s)
     supervisor = os.fork()

@@ -162,6 +162,7 @@ class Guard(ABC):
     guarantees: Guarantees
     lifts: ClassVar[bool] = False  # whether `_acquire` can lift the engine's tokens
     recovers: ClassVar[bool] = False  # whether `_recover` can lift them
+    outlives: ClassVar[bool] = True  # whether the engine goes on when this process ends
 
     def __init__(self, *, clock: Callable[[], float] | None = None) -> None:
         """`clock` is the monotonic clock of deadlines. The default is the event loop's clock."""
@@ -295,6 +296,16 @@ class Guard(ABC):
         self._last_grant = None
         cancellations = Cancellations()
         await self._release(grant.holder, grant.token, to)
+        cancellations.heed()
+
+    async def release_for(self, holder: Holder, token: int) -> None:
+        """Give back the lease of another holder, which has certainly ended (see `witness`).
+
+        This does nothing if `holder` does not hold `token` any more.
+        """
+        self.questions += 1
+        cancellations = Cancellations()
+        await self._release_for(holder, token)
         cancellations.heed()
 
     async def recover(self, above: int) -> None:
@@ -463,6 +474,10 @@ class Guard(ABC):
     @abstractmethod
     async def _release(self, holder: Holder, token: int, to: str | None) -> None:
         """Give back `token` if `holder` has it."""
+
+    async def _release_for(self, holder: Holder, token: int) -> None:
+        """Give back `token` if `holder` has it, who has asked through another guard."""
+        await self._release(holder, token, None)
 
     @abstractmethod
     def _observe(self) -> AsyncIterator[Holding]:

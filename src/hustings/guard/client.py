@@ -11,18 +11,31 @@ try.
 When a member hears something that it does not believe, the client looks at the engine (`check`).
 Looks do not wait for questions. There is at most one look per second, however much the member
 hears. If the engine has forgotten its own token, the client reminds the engine.
+
+Where another process of this machine holds the lease, the client waits for its end (`witness`). If
+that process is killed, the client gives its lease back, and says that the guard is free.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 
 from hustings.core.choice import MemberId
-from hustings.core.errors import HustingsError
+from hustings.core.errors import BadInput, HustingsError
 from hustings.core.guard import Freed, Granted, Held, Observed, Verdict
-from hustings.guard.base import Behind, Grant, Guard, HeldBy, Holder, MemoryLost, NotGranted
+from hustings.guard.base import (
+    Behind,
+    Cancellations,
+    Grant,
+    Guard,
+    HeldBy,
+    Holder,
+    MemoryLost,
+    NotGranted,
+)
+from hustings.guard.witness import Pipe, Witness, end_of
 
 _FAREWELL = 2.0  # seconds for giving back a lease when the member leaves
 _AGAIN = 1.0  # seconds before a broken stream is opened again, or before the next look
@@ -40,11 +53,12 @@ class LeaseClient:
         note: Callable[[str], None],
         successor: Callable[[], str | None] = lambda: None,
         known: Callable[[], tuple[int, int]] = lambda: (0, 0),
+        witness: Witness | None = None,
     ) -> None:
         """`id_of` maps a name to its id. `successor` gives the member that should hold next.
 
         `known` has two tokens: the highest that this member has from the engine, and the highest
-        that it has heard of.
+        that it has heard of. `witness` sees the end of processes on this machine.
         """
         self.guard = guard
         guard.note = note
@@ -66,6 +80,14 @@ class LeaseClient:
         self._doubtful = asyncio.Event()  # the member wants to know the engine's state
         # the engine gives smaller tokens now, and must be reminded
         self._forgotten: Behind | None = None
+        self._witness = witness
+        self._unseen = ""  # why the others will not see the end of this process
+        self._mentioned = ""  # the same, as far as the log has it
+        self._followed: tuple[str, int] | None = None  # a holder and its token
+        self._following: asyncio.Task[None] | None = None  # waits for the end of its process
+        # holders whose processes have ended, with the token of the lease that they may hold
+        self._ended: list[tuple[Pipe, int]] = []
+        self._owed = False  # a release was sent, and not confirmed
         self._closing = False
         loop = asyncio.get_running_loop()
         self._work_task = loop.create_task(self._work())
@@ -87,10 +109,15 @@ class LeaseClient:
         """Look at the engine soon, because the member wants to know its state."""
         self._doubtful.set()
 
+    def inherited(self) -> AbstractContextManager[tuple[int, ...]]:
+        """The descriptors that a process inherits which is started meanwhile, for the lease."""
+        return nullcontext(()) if self._witness is None else self._witness.inherited()
+
     async def close(self) -> None:
         """Give back the lease, if that goes quickly, and close the guard."""
         self._closing = True
         self._stirred.set()
+        self._follow(None)
         work = self._work_task
         for reader in self._readers:
             reader.cancel()
@@ -103,6 +130,7 @@ class LeaseClient:
 
     async def abandon(self) -> None:
         """End like a crash: give nothing back, and wait for nothing that is under way."""
+        self._follow(None)
         for task in (self._work_task, *self._readers):
             task.cancel()
         await self._let_go()
@@ -110,6 +138,9 @@ class LeaseClient:
     # Inside
 
     async def _let_go(self) -> None:
+        if self._witness is not None:
+            # Where the lease may still be held, the end of this process ends it.
+            self._witness.close(keep=self._owed or self._grant is not None)
         with suppress(HustingsError, TimeoutError):
             async with asyncio.timeout(_FAREWELL):
                 await self.guard.close()
@@ -121,7 +152,10 @@ class LeaseClient:
             wanted, self._wanted = self._wanted, None
             returning, self._returning = self._returning, False
             forgotten, self._forgotten = self._forgotten, None
+            ended, self._ended = self._ended, []
             try:
+                for each in ended:
+                    await self._release_for(*each)
                 if returning:
                     await self._release()
                 counts = wanted is not None and await self._ask(*wanted)
@@ -143,27 +177,37 @@ class LeaseClient:
             except NotGranted:
                 self._grant = None  # as if the lease had never been held
         if answer is None:
+            self._attest()
             answer = await self.guard.acquire(self.holder, ttl, *self._known())
             if isinstance(answer, Grant):
                 self._entered.set()
-        self._token = answer.token
+        before, self._token = self._token, answer.token
         if isinstance(answer, Grant):
             self._grant = answer
             self._refused.clear()
+            self._follow(None)
             self.answer(Granted(request, answer.token, ttl))
+            self._mention()
+            if answer.token != before and self._witness is not None:
+                self._witness.sweep()
         else:
             self._refused.set()
             self.answer(Held(request, self._id(answer.holder), answer.token, answer.remaining))
+            self._follow((answer.holder, answer.token))
         return answer.token > 0
 
     async def _release(self) -> None:
         if self._grant is not None:
             grant, self._grant = self._grant, None
+            self._owed = True
             await self.guard.release(grant, to=self._successor())
+            self._owed = False
 
     async def _watch(self) -> None:
         """While this member waits, observe when the lease becomes free."""
+        cancellations = Cancellations()  # an engine's client may swallow one
         while True:
+            cancellations.heed()
             await self._refused.wait()
             try:
                 async with self.guard.observe() as states:
@@ -172,13 +216,73 @@ class LeaseClient:
                             break
                         if state.holder is None:
                             self.answer(Freed(max(state.token, self._token)))
+                        else:
+                            self._follow((state.holder, state.token))
             except Exception as error:
                 self._missed(error)
             await asyncio.sleep(_AGAIN)  # asking again after a while has the same effect
 
+    # Holders on this machine
+
+    def _follow(self, held: tuple[str, int] | None) -> None:
+        """Wait for the end of the process of this holder, if it runs on this machine."""
+        if self._witness is None or held == self._followed:
+            return
+        if self._following is not None:
+            self._following.cancel()
+            self._following = None
+        self._followed = held
+        if held is not None and held[1] > 0:
+            self._following = asyncio.get_running_loop().create_task(self._outlive(*held))
+
+    async def _outlive(self, name: str, token: int) -> None:
+        assert self._witness is not None
+        pipes = self._witness.holders(name)
+        await asyncio.gather(*(self._see_end(each, token) for each in pipes))
+
+    async def _see_end(self, pipe: Pipe, token: int) -> None:
+        if await end_of(pipe):
+            self._ended.append((pipe, token))
+            self._stirred.set()
+
+    async def _release_for(self, pipe: Pipe, token: int) -> None:
+        """Give back the lease of a holder whose process has ended."""
+        assert self._witness is not None
+        try:
+            await self.guard.release_for(pipe.holder, token)
+        except BaseException:
+            self._followed = None  # the next answer that names this holder tries again
+            raise
+        self._witness.forget(pipe)
+        self._note(
+            f"process {pipe.process} of {pipe.holder.name} has ended: if it held the lease with "
+            f"token {token}, the lease is given back"
+        )
+        self.answer(Freed(token))
+
+    def _attest(self) -> None:
+        """Show the end of this process to the others from now on."""
+        if self._witness is None or self._witness.is_shown:
+            return
+        try:
+            self._unseen = self._witness.attest(self.holder)
+        except BadInput as error:
+            self._witness, self._unseen = None, str(error)
+
+    def _mention(self) -> None:
+        """Say once why the others will not see the end of this holder."""
+        reason = self._unseen
+        if self._witness is not None and not (reason or self._witness.is_shown):
+            reason = "this process has started another one that has not inherited member.witness()"
+        if reason and reason != self._mentioned:
+            self._note(f"{reason}: if this process is killed, its lease runs out")
+        self._mentioned = reason
+
     async def _look(self) -> None:
         """When this member is in doubt, look at the engine's state."""
+        cancellations = Cancellations()
         while True:
+            cancellations.heed()
             await self._doubtful.wait()
             self._doubtful.clear()
             try:
@@ -198,7 +302,9 @@ class LeaseClient:
         An engine that lost its data unnoticed has no identity. This check gives the identity back.
         """
         known, told = self.guard.known_as, ""
+        cancellations = Cancellations()
         while known:
+            cancellations.heed()
             await self._entered.wait()
             self._entered.clear()
             with suppress(Exception):  # the next grant asks again

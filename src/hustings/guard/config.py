@@ -22,6 +22,7 @@ from hustings.guard.client import LeaseClient
 from hustings.guard.quorum import SCHEME, GroupVoters, VoterOptions
 from hustings.guard.registry import BY_SCHEME
 from hustings.guard.urls import GuardUrl, make_guard, parse_url
+from hustings.guard.witness import Witness
 from hustings.layers.lease import LeaseConfig, LeaseLayer
 from hustings.net.agreed_config import Field
 from hustings.net.node import MemberNode
@@ -53,6 +54,8 @@ class GroupGuard:
     known_as: str = ""  # the engine's own identity, once the engine was asked
     opened: Guard | None = None  # until a lease client takes it
     wait_s: float = WAIT_S  # how long an engine that does not answer is tried
+    group: str = ""
+    witnessed: bool = True  # whether members of this machine may see the end of this process
 
     @property
     def kind(self) -> str:
@@ -161,7 +164,12 @@ class GroupGuard:
         guard.known_as = self.known_as
         # Not the incarnation: two processes with copies of one state would be the same holder.
         holder = Holder(member, secrets.randbits(_INCARNATION_BITS))
-        return LeaseClient(guard, holder, id_of, note, successor, known)
+        return LeaseClient(guard, holder, id_of, note, successor, known, self._witness(guard))
+
+    def _witness(self, guard: Guard) -> Witness | None:
+        if not (self.witnessed and guard.outlives):
+            return None
+        return Witness(" ".join([self.kind, self.known_as or self.address, self.scope, self.group]))
 
     def begin_above(self, date: int) -> None:
         """Make all tokens of the group's own voters larger than this date, which grows."""
@@ -216,6 +224,7 @@ def guard_for(
             make=lambda: guard(group),
             made=made,
             wait_s=wait_s,
+            group=group,
         )
     url = parse_url(guard)
     if url.scheme == SCHEME:
@@ -233,6 +242,7 @@ def guard_for(
         scope=_scope(url),
         named=bool(url.identity),
         wait_s=wait_s,
+        group=group,
     )
 
 

@@ -90,6 +90,15 @@ class _Created(msgspec.Struct, rename={"id": "ID"}):
     id: str
 
 
+class _Session(msgspec.Struct, rename="pascal"):
+    name: str = ""
+
+
+def _session_name(holder: Holder) -> str:
+    """The name of a holder's session. It identifies the holder, also to another guard."""
+    return f"hustings: {holder}"
+
+
 class ConsulSession(NamedTuple):
     """One incarnation of one member: its session, and the lease that the session holds."""
 
@@ -231,6 +240,17 @@ class ConsulGuard(Guard):
         self._returns.confirmed(holder, token)
         self._standing.pop(holder, None)
 
+    async def _release_for(self, holder: Holder, token: int) -> None:
+        async with self._unreachable():
+            lock, _ = await self._look()
+            await self._read_base()
+            if lock is None or lock.session is None or self._token(lock) != token:
+                return
+            status, body, _ = await self._ask("GET", f"session/info/{lock.session}", {})
+            found = [] if status == MISSING else msgspec.json.decode(body, type=list[_Session])
+            if [each.name for each in found] == [_session_name(holder)]:
+                await self._let_go(ConsulSession(lock.session, 0.0))
+
     async def _let_go(self, me: ConsulSession) -> None:
         """Release the key, then the session: a session that ends with a key causes the delay."""
         await self._put({"release": me.session}, "")
@@ -297,7 +317,7 @@ class ConsulGuard(Guard):
         """A session that lasts: the present one if it can be renewed for long, or a new one."""
         if me is not None and me.ttl >= ttl and await self._renew_session(me, me.ttl):
             return me
-        session = await self._new_session(f"hustings: {holder.name}", ttl)
+        session = await self._new_session(_session_name(holder), ttl)
         self._standing[holder] = ConsulSession(session, ttl)
         return self._standing[holder]
 

@@ -228,6 +228,7 @@ class MemoryGuard(Guard):
         clock="this process",
     )
     lifts = recovers = True
+    outlives = False
 
     def __init__(
         self,

@@ -38,6 +38,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from aiozk import exc, protocol
 
+from hustings.core.digests import blake2b
 from hustings.core.errors import BadInput
 from hustings.guard.base import (
     DECIDED,
@@ -67,6 +68,7 @@ from hustings.guard.zookeeper_wire import (
 
 PORT = 2181
 OBSERVER_S = 10.0  # how long an observer's session lasts without a sign
+_TAG_BYTES = 8
 T = TypeVar("T")
 # Numbers that overflowed are negative. The dash of Curator's `-latch-` is not a minus sign.
 NUMBERED = re.compile(r"((?:(?<=[_-])-)?\d{10})$")
@@ -149,7 +151,7 @@ class ZooKeeperGuard(Guard):
                 return await self._stand(self._standing[holder], holder, ttl, floor.known)
             except Lapsed:
                 pass
-        self._standing[holder] = ZookeeperSession(Session(), self._new_mark())
+        self._standing[holder] = ZookeeperSession(Session(), self._new_mark(holder))
         return await self._stand(self._standing[holder], holder, ttl, floor.known)
 
     async def _stand(
@@ -232,6 +234,18 @@ class ZooKeeperGuard(Guard):
         self._returns.confirmed(holder, token)
         if to is not None:
             self._standing.pop(holder, None)  # the reservation lasts as long as the session
+
+    async def _release_for(self, holder: Holder, token: int) -> None:
+        async def talk(wire: ZookeeperWire, session: Session) -> None:
+            candidates = await self._candidates(wire, session)
+            base, _ = await self._base(wire, session)
+            for each in candidates:
+                if _is_of(each, holder):
+                    node = await self._node(wire, session, each, base)
+                    if node is not None and node.token == token:
+                        await self._delete(wire, session, f"{self.path}/{each}")
+
+        await self._visit(talk)
 
     async def _word(self, kind: str, word: str, *, instead: bool) -> str:
         async def talk(wire: ZookeeperWire, session: Session) -> str:
@@ -382,9 +396,12 @@ class ZooKeeperGuard(Guard):
         request.set_flags(ephemeral=ephemeral, sequential=sequential)
         return request
 
-    def _new_mark(self) -> str:
-        """How names of nodes begin: a unique word, and the prefix of the recipe."""
-        unique = secrets.token_hex(16)
+    def _new_mark(self, holder: Holder) -> str:
+        """How names of nodes begin: a unique word, and the prefix of the recipe.
+
+        The first half of the word identifies the holder, also to another guard.
+        """
+        unique = _tag(holder) + secrets.token_hex(_TAG_BYTES)
         return f"{unique}__lock__" if self._recipe == "kazoo" else f"_c_{unique}-latch-"
 
     # Sessions
@@ -496,3 +513,12 @@ def make(url: GuardUrl, group: str) -> ZooKeeperGuard:
 
 def _text(value: bytes | None) -> str:
     return (value or b"").decode(errors="replace")
+
+
+def _tag(holder: Holder) -> str:
+    return blake2b(str(holder).encode(), digest_size=_TAG_BYTES).hexdigest()
+
+
+def _is_of(node: str, holder: Holder) -> bool:
+    """Whether a node's name is one that this incarnation of this member has given."""
+    return node.removeprefix("_c_").startswith(_tag(holder))

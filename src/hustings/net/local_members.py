@@ -86,13 +86,15 @@ def this_network() -> str:
     return f"{status.st_dev}:{status.st_ino}"
 
 
+def local_base() -> str:
+    """The folder of what this user's members on this machine tell each other."""
+    return os.environ.get(VARIABLE) or os.path.join(os.path.dirname(local_key_file()), "members")
+
+
 def local_folder(group: str) -> str:
     """The folder of one group's members, which need not exist yet."""
-    base = os.environ.get(VARIABLE)
-    if not base:
-        base = os.path.join(os.path.dirname(local_key_file()), "members")
     label = blake2b(group.encode(), digest_size=8, person=b"hustings members").hexdigest()
-    return os.path.join(base, label)
+    return os.path.join(local_base(), label)
 
 
 class LocalMembers:

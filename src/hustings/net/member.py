@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
 from math import inf
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -192,6 +192,18 @@ class Member:
     def stale_bound(self) -> float:
         """The longest time for which a leader that is cut off goes on; infinite without a guard."""
         return inf if self._node is None else self._node.stale_bound
+
+    def witness(self) -> AbstractContextManager[tuple[int, ...]]:
+        """The descriptors that a program inherits which acts under this member's lease.
+
+        `with member.witness() as kept: subprocess.Popen(..., pass_fds=kept)`. If this process is
+        killed, its lease is given back at once, but not as long as a process has them open. A
+        forked child has them without more. If the process starts a program in another way, others
+        cannot know that the program has ended, so the lease of a killed leader runs out. There are
+        no descriptors without a lease.
+        """
+        client = None if self._node is None or self._forked else self._node.lease_client
+        return nullcontext(()) if client is None else client.inherited()
 
     @property
     def handed(self) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, Protocol
@@ -543,6 +544,9 @@ class LeaseRequests(Protocol):
 
     def release(self, request: int) -> None:
         """Give the lease back; there is no answer."""
+
+    def inherited(self) -> AbstractContextManager[tuple[int, ...]]:
+        """The descriptors that a process inherits which is started meanwhile, for the lease."""
 
 
 def _shared_detector(transport: Transport) -> StallDetector | None:

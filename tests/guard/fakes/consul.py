@@ -61,6 +61,11 @@ class Consul:
             return await self._create(json.loads(body))
         if verb == "renew":
             return self._renew(session)
+        if verb == "info":
+            found = self.sessions.get(session)
+            return web.json_response(
+                [] if found is None else [{"ID": session, "Name": found["name"]}]
+            )
         if verb == "destroy":
             async with self._changed:
                 self._end(session)
@@ -76,7 +81,8 @@ class Consul:
             return web.Response(status=400, text=f"Invalid Session TTL '{ttl}'")
         self.index += 1
         session = f"{self.index:08x}-0000-0000-0000-000000000000"
-        self.sessions[session] = {"ttl": ttl, "delay": delay, "until": self.now + ttl}
+        until, name = self.now + ttl, wanted.get("Name", "")
+        self.sessions[session] = {"ttl": ttl, "delay": delay, "until": until, "name": name}
         return web.json_response({"ID": session})
 
     def _renew(self, session: str) -> web.Response:

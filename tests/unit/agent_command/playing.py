@@ -6,7 +6,7 @@ import asyncio
 import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -100,6 +100,9 @@ class PlayedMember:
             self._changed.notify_all()
 
     # --- the member's side -----------------------------------------------------------------------
+
+    def witness(self) -> AbstractContextManager[tuple[int, ...]]:
+        return nullcontext(())
 
     @property
     def state(self) -> PlayedState:

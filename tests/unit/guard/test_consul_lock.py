@@ -86,7 +86,7 @@ def test_one_holds_with_the_index_of_the_key_and_the_other_hears_so(
                 if each.path.endswith("session/create") and b"ada" in each.body
             ]
             assert created == {
-                "Name": "hustings: ada",
+                "Name": "hustings: ada#1",
                 "TTL": "12500ms",
                 "LockDelay": "2500ms",
                 "Behavior": "release",
