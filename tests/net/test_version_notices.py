@@ -38,11 +38,10 @@ def ahead(data: bytes, peers: tuple[tuple[str, int], ...] = ()) -> bytes:
     return msgspec.msgpack.encode(VersionNotice(LATER, LATER, LATER, echo(data), True, peers))
 
 
-def question(wire: Wire) -> bytes:
+def question(wire: Wire, padding: int = 99) -> bytes:
     """A datagram of a later version, as a newcomer of that version introduces itself."""
-    made = wire.write_old(
-        ConfigMsg(1, False, False, 1, False, (("padding", "x" * 99, True),)), LATER
-    )
+    fields = (("padding", "x" * padding, True),)
+    made = wire.write_old(ConfigMsg(1, False, False, 1, False, fields), LATER)
     assert made is not None
     return made
 
@@ -119,6 +118,23 @@ def test_a_notice_that_is_repeated_holds_nobody_for_long(monkeypatch: pytest.Mon
     run(story())
 
 
+def test_a_newcomer_that_finds_only_a_waiting_one_is_told_to_wait() -> None:
+    """The group that the first one waits for is at no address that the second one knows."""
+
+    async def story() -> None:
+        async with Crowd(key=KEY, alone=True) as crowd:
+            with datagrams() as place:
+                there = Answerer(place, notice_of(forged(await crowd.add("like"), 77)))
+                first = await crowd.add("first", seeds=[there.address])
+                await until(lambda: WAITS in "".join(first.notes), "it is told")
+                second = await crowd.add("second", seeds=[first.address])
+                await until(lambda: WAITS in "".join(second.notes), "the second is told")
+                assert f"writes version {LATER}" in "".join(second.notes)
+                await throughout(0.5, lambda: not (first.is_leader or second.is_leader), "wait")
+
+    run(story())
+
+
 def test_a_notice_ends_no_leadership() -> None:
     async def story() -> None:
         async with Crowd(key=KEY) as crowd:
@@ -154,10 +170,15 @@ async def replies(member: Member, frames: list[bytes], lasting: float = 0.5) -> 
 def test_an_answer_is_no_longer_than_its_question_and_few_are_sent(key: Key | None) -> None:
     async def story() -> None:
         async with Crowd(key=key, insecure=key is None) as crowd:
-            leader = (await crowd.add_all(["a", "b"]))[0]
+            leader = (await crowd.add_all("abcdef"))[0]  # so an answer has others to name
             await crowd.agreed()
+            await until(lambda: len(leader.node.address_book.some(9)) == 5, "all have answered")
             frame = question(forged(leader, 77))
             got = await replies(leader, [frame] * _MANY)
+            for padding in range(0, 60, 4):
+                short = question(forged(leader, 77), padding)
+                for each in await replies(leader, [short], 0.05):
+                    assert len(each) <= len(short)
             most = 32 if key else 4
             assert most <= len(got) <= most + 10
             assert all(is_notice(each) and len(each) <= len(frame) for each in got)

@@ -44,7 +44,7 @@ from hustings.net.addresses import Address, parse_address
 from hustings.net.control_messages import CONTROL_MESSAGES
 from hustings.net.limits import Limits
 from hustings.net.validation import bounds, flaw_of_candidates
-from hustings.net.wire import FIRST, NEWEST, OLDEST, VERSION, WireCodec
+from hustings.net.wire import WireCodec
 
 if TYPE_CHECKING:
     from hustings.layers.lease import LeaseConfig, LeaseLayer
@@ -391,34 +391,19 @@ def spoken(design: Design) -> str:
     return design.label or design.kind.about.name
 
 
-_ARRAYS = 0x80  # from here on a first byte begins a message, and below it is a wire version
-
-
 def _strict_codec(design: Design, kinds: tuple[type[Message], ...], election: Election) -> Codec:
-    """The codec for messages in a multicast: they are as hostile as those straight from a peer.
-
-    Others pass them on as they are. So a byte before the message tells its wire version; no byte
-    means `FIRST`, whose messages begin as arrays do, with a byte above all versions.
-    """
+    """The codec for messages in a multicast: they are as hostile as those straight from a peer."""
     wire = WireCodec(spoken(design), kinds)
-    readers = wire.readers(design.limits.view)
-
-    head = b"" if VERSION == FIRST else bytes((VERSION,))
-
-    def encode(message: Message) -> bytes:
-        return head + wire.write(message)
+    read = wire.body_reader(design.limits.view)
 
     def decode(body: bytes) -> Message | None:
-        written = body[0] if body and body[0] < _ARRAYS else FIRST
-        if not OLDEST <= written <= NEWEST:
-            return None
-        message = readers[written - OLDEST](body if written == FIRST else memoryview(body)[1:])
+        message = read(body)
         if isinstance(message, Message) and flaw_of_candidates(message, election.can_rank) is None:
             return message
         return None
 
     codec = Codec(kinds)
-    codec.encode, codec.decode = encode, decode
+    codec.encode, codec.decode = wire.write_body, decode
     return codec
 
 

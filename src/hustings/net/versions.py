@@ -127,7 +127,7 @@ class OtherVersions:
             return None
         key = echo[:_NONCE]
         _keep(self._sent, key, now, _SENT)
-        question = ConfigMsg(int.from_bytes(key), False, node.settled.is_set(), 1, False, ())
+        question = ConfigMsg(int.from_bytes(key), False, self._takes_part, 1, False, ())
         return node.filter.wire.write_old(question, _BEFORE)
 
     def _is_answer(self, echo: bytes) -> bool:
@@ -260,6 +260,7 @@ class OtherVersions:
             node.bootstrap.hold()
         if not said.passed_on:
             node.rejections.saw(Reason.UNKNOWN_VERSION, source, now, said.versions)
+            node.bootstrap.unread(source, Reason.UNKNOWN_VERSION, said.versions)
         if self._timer is None:
             self._timer = self._loop.call_later(_ASKING, self._ask)
 

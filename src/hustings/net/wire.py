@@ -76,6 +76,7 @@ HEADER = len(MAGIC) + 2 + TAG
 # seal never change, since members of all versions must understand them.
 NOTICE = 0
 
+_ARRAYS = 0x80  # from here on a first byte begins a payload, and below it is a wire version
 _ACROSS = (bytes((NOTICE,)), bytes((FIRST - 1,)))
 _MODE = 3  # the bits of the mode, in its byte
 _BACK, _AHEAD, _REACH = 2, 5, 7  # where the two numbers of versions lie beside it; their bits
@@ -477,6 +478,28 @@ class WireCodec:
         """The payload for a message, in its form of the written version."""
         older = self._older.get(type(message)) if self._older else None
         return _encoder.encode(message if older is None else older(message))
+
+    def write_body(self, message: Message) -> bytes:
+        """The payload in a multicast. Others pass it on as it is, so it tells its wire version.
+
+        A byte before the payload does. No byte means `FIRST`, whose payloads begin as arrays do,
+        with a byte above all versions.
+        """
+        head = b"" if VERSION == FIRST else bytes((VERSION,))
+        return head + self.write(message)
+
+    def body_reader(self, most: int) -> Read:
+        """A reader of such payloads, in any version that is read."""
+        readers = self.readers(most)
+
+        def read(body: Payload) -> Message | Reason:
+            payload = memoryview(body)
+            written = payload[0] if payload and payload[0] < _ARRAYS else FIRST
+            if not OLDEST <= written <= NEWEST:
+                return Reason.UNKNOWN_VERSION
+            return readers[written - OLDEST](payload if written == FIRST else payload[1:])
+
+        return read
 
     def readers(self, most: int) -> tuple[Read, ...]:
         """A reader for each wire version that is read, the oldest first."""

@@ -10,6 +10,7 @@ from tests.net.kit.plain import Plain, Plains, overlapping
 from tests.net.kit.ports import free_address
 from tests.net.kit.releases import Release
 
+_CALM = 0.3  # seconds for which the others agree before a new member starts
 WAITS = "nobody leads here until members of another wire version have ended"
 
 
@@ -47,15 +48,15 @@ class Rollout:
     def agreed(self) -> Plain:
         return self._plains.agreed(list(self.members.values()))
 
-    def steady(self) -> float:
-        """Wait until its members have agreed for a while, and return since when."""
-        members = list(self.members.values())
+    def steady(self, among: list[Plain] | None = None, lasting: float = 1.0) -> float:
+        """Wait until these members have agreed for so long, and return since when."""
+        members = list(self.members.values()) if among is None else among
 
         def latest() -> float:
             self._plains.agreed(members)
             return float(max(each.states[-1]["at"] for each in members))
 
-        self._plains.wait(lambda: time.monotonic() > latest() + 1.0, "nothing changes")
+        self._plains.wait(lambda: time.monotonic() > latest() + lasting, "nothing changes")
         return latest()
 
     def upgrade(
@@ -67,6 +68,9 @@ class Rollout:
     ) -> bool:
         """Replace each member by one of this release, the leader of that moment first or last.
 
+        The others have agreed on a leader before the new member starts. Otherwise a better member
+        that starts while they elect may lead at once, in the same release, too.
+
         Returns whether the members of both releases were one group. If not, the new ones have said
         that they wait. `look` gets each new member and those that are left of the old release.
         """
@@ -77,6 +81,8 @@ class Rollout:
             own = [place for place, each in old.items() if each is led]
             place = own[0] if own and (leader_first or not others) else others[0]
             end(old.pop(place))
+            if rest := [*old.values(), *(new if bridged else [])]:
+                self.steady(rest, _CALM)
             new += self.start(which, place)
             if old:
                 bridged = self._joins(new[-1])
