@@ -9,7 +9,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -33,12 +33,17 @@ def wait_for(condition: Callable[[], object], what: Callable[[], str] | str) -> 
 class Agent:
     """One process, and what it logs."""
 
-    def __init__(self, arguments: tuple[str, ...], folder: Path) -> None:
+    def __init__(
+        self,
+        arguments: tuple[str, ...],
+        folder: Path,
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
         kept = {key: value for key, value in os.environ.items() if not key.startswith("HUSTINGS_")}
         self.process = subprocess.Popen(
             [*COMMAND, "agent", *arguments, "--log-format", "json"],
             cwd=folder,
-            env=kept,
+            env={**kept, **(variables or {})},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
@@ -113,11 +118,13 @@ class Agents:
         self.folder = folder
         self.all: list[Agent] = []
 
-    def start(self, *arguments: str, **more: str) -> Agent:
+    def start(
+        self, *arguments: str, variables: Mapping[str, str] | None = None, **more: str
+    ) -> Agent:
         """One agent; its ports are the system's choice unless `bind` or `http` say otherwise."""
         ports = {"bind": "127.0.0.1:0", "http": "127.0.0.1:0", **more}
         flags = [text for key, value in ports.items() for text in (f"--{key}", value)]
-        agent = Agent((*arguments, *flags), self.folder)
+        agent = Agent((*arguments, *flags), self.folder, variables)
         self.all.append(agent)
         return agent
 

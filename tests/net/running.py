@@ -132,10 +132,14 @@ class Runs:
         stdout: int | None = subprocess.DEVNULL,
         own_session: bool = True,
         variables: Mapping[str, str] | None = None,
+        joins: bool = True,
     ) -> Running:
-        """A further member, which runs a shell script while it leads."""
+        """A further member, which runs a shell script while it leads.
+
+        Its seeds are all that are up, after they have said where they are, unless `joins` is False.
+        """
         name = f"{self.group}-{len(self.all)}"
-        up = [one for one in self.all if one.process.poll() is None]
+        up = [one for one in self.all if joins and one.process.poll() is None]
         seeds = [text for one in up for text in ("--join", one.address)]
         errors = self.folder / f"{name}.err"
         settings = ["--name", name, "--grace", grace, *seeds, *options]
