@@ -11,7 +11,7 @@ from hustings.protocols.registry import JOINED, find
 from hustings.testing import Group
 
 by_name = pytest.mark.parametrize("protocol", JOINED)
-LONG = 30.0  # seconds: many times what an election takes
+LONG = 15.0  # seconds: fifteen times what a group without a leader waits before it elects
 MEETING = 3.0  # seconds in which two sides of a cut that has healed agree
 ANEW = ("broadcast", "ring")  # here all elect anew, and nobody leads meanwhile
 LOOK = 0.01  # seconds between two looks
