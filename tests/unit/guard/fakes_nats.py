@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
+import msgspec
 import pytest
 from nats.errors import TimeoutError as NoNews
 from nats.js.api import StorageType
@@ -25,7 +26,7 @@ from nats.js.errors import (
 
 from hustings.guard import Holder, make_guard
 from hustings.guard import nats as module
-from hustings.guard.nats import NatsGuard
+from hustings.guard.nats import NatsGuard, NatsRecord
 
 T = TypeVar("T")
 
@@ -303,3 +304,8 @@ async def opened(url: str = "nats://h", group: str = "jobs") -> NatsGuard:
     made = closed_guard(url, group)
     await made.open()
     return made
+
+
+def record(server: Server) -> NatsRecord:
+    """What the bucket holds of the lease."""
+    return msgspec.json.decode(server.found(), type=NatsRecord)

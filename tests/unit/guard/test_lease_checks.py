@@ -11,10 +11,7 @@ from hustings.guard import Holding, Unreachable, client
 from tests.net.kit.loops import throughout
 from tests.unit.guard.test_lease_client import TTL, Desk, play
 
-
-@pytest.fixture(autouse=True)
-def in_haste(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "_AGAIN", 0.01)
+pytestmark = pytest.mark.usefixtures("asks_soon")
 
 
 def lifting(desk: Desk) -> list[int]:

@@ -24,6 +24,8 @@ from hustings.guard import (
 from hustings.guard.client import LeaseClient
 from tests.net.kit.loops import run, throughout, until
 
+pytestmark = pytest.mark.usefixtures("asks_soon")
+
 ME = Holder("ada", 7)
 TTL = 5.0
 IDS = {"ada": 1, "ben": 2, "cleo": 3}
@@ -124,11 +126,6 @@ def play(story: Callable[[Desk], Awaitable[None]]) -> None:
         assert desk.guard.closed
 
     run(whole())
-
-
-@pytest.fixture(autouse=True)
-def in_haste(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "_AGAIN", 0.01)
 
 
 def test_a_grant_reaches_the_member_with_the_number_of_its_question() -> None:

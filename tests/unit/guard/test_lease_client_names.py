@@ -9,9 +9,9 @@ import pytest
 
 from hustings.guard import HeldBy, MemoryLost, NotGranted, Unreachable
 from tests.net.kit.loops import until
-from tests.unit.guard.test_lease_client import TTL, Answer, Desk, Scripted, in_haste, play
+from tests.unit.guard.test_lease_client import TTL, Answer, Desk, Scripted, play
 
-__all__ = ["in_haste"]  # for every test here, too
+pytestmark = pytest.mark.usefixtures("asks_soon")
 
 
 class Named(Scripted):

@@ -8,7 +8,6 @@ import ssl
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import msgspec
 import pytest
 from nats.aio.client import Client
 from nats.errors import (
@@ -23,7 +22,7 @@ from nats.js.errors import APIError, NoStreamResponseError, ServiceUnavailableEr
 
 from hustings.core.errors import BadInput
 from hustings.guard import Unreachable
-from hustings.guard.nats import PING_S, RECONNECT_S, NatsRecord, _Client, key_of
+from hustings.guard.nats import PING_S, RECONNECT_S, _Client, key_of
 from tests.guard.answers import granted
 from tests.net.kit.virtual import virtually
 from tests.unit.guard.fakes_nats import (
@@ -42,10 +41,6 @@ __all__ = ["server"]
 
 WORD = "jobs.identity"
 NOT_OPEN = r"^the guard on NATS is not open$"
-
-
-def record(server: Server) -> NatsRecord:
-    return msgspec.json.decode(server.found(), type=NatsRecord)
 
 
 # Addresses

@@ -31,16 +31,13 @@ from tests.unit.guard.fakes_nats import (
     Bucket,
     Server,
     opened,
+    record,
     server,
 )
 
 __all__ = ["server"]
 
 TOO_FAST = r"^the record in NATS at nats://h changes too fast$"
-
-
-def record(server: Server) -> NatsRecord:
-    return msgspec.json.decode(server.found(), type=NatsRecord)
 
 
 def write(server: Server, **fields: object) -> int:

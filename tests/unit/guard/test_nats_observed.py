@@ -21,6 +21,7 @@ from tests.unit.guard.fakes_nats import (
     Bucket,
     Server,
     opened,
+    record,
     server,
 )
 
@@ -28,10 +29,6 @@ __all__ = ["server"]
 
 WORD = "jobs.identity"
 NOT_OPEN = r"^the guard on NATS is not open$"
-
-
-def record(server: Server) -> NatsRecord:
-    return msgspec.json.decode(server.found(), type=NatsRecord)
 
 
 # Identity

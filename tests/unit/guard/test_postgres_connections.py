@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from types import SimpleNamespace
 
 import pytest
 from asyncpg import exceptions as refused
@@ -11,7 +10,6 @@ from asyncpg import exceptions as refused
 from hustings.core.errors import BadInput
 from hustings.guard import Guard, Holder, Holding, Unreachable
 from hustings.guard import postgres as guards
-from hustings.guard import postgres_wire as module
 from hustings.guard.inspection import install
 from hustings.guard.postgres import MIGRATION, PostgresGuard
 from hustings.guard.postgres_schema import VERSION, channel_of
@@ -22,15 +20,6 @@ from tests.unit.guard.postgres_model import SHOWN, URL, Database
 
 TTL = 10.0
 ADA, BEN, CLEO = Holder("ada", 1), Holder("ben", 1), Holder("cleo", 1)
-
-
-@pytest.fixture
-def database(monkeypatch: pytest.MonkeyPatch) -> Database:
-    """The one that every client here is connected to."""
-    made = Database()
-    monkeypatch.setattr(module, "asyncpg", SimpleNamespace(connect=made.connect))
-    monkeypatch.delenv("PGPASSFILE", raising=False)
-    return made
 
 
 # Opening, and one connection for all questions

@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from types import SimpleNamespace
 
 import pytest
 
 from hustings.guard import HeldBy, Holder, NotGranted, Unreachable
-from hustings.guard import postgres_wire as module
 from tests.guard.answers import granted, refused
 from tests.net.kit.virtual import virtually
 from tests.unit.guard.postgres_model import Database
 
 TTL = 10.0
 ADA, BEN, CLEO = Holder("ada", 1), Holder("ben", 1), Holder("cleo", 1)
-
-
-@pytest.fixture
-def database(monkeypatch: pytest.MonkeyPatch) -> Database:
-    """The one that every client here is connected to."""
-    made = Database()
-    monkeypatch.setattr(module, "asyncpg", SimpleNamespace(connect=made.connect))
-    monkeypatch.delenv("PGPASSFILE", raising=False)
-    return made
 
 
 # Who is let in

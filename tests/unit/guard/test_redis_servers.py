@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,15 +16,10 @@ from tests.guard.answers import granted, refused
 from tests.net.kit.virtual import now, virtually
 from tests.unit.guard.redis_model import Server
 
+pytestmark = pytest.mark.usefixtures("own_time")
+
 TTL = 10.0
 ADA, BEN, CLEO = Holder("ada", 1), Holder("ben", 1), Holder("cleo", 1)
-
-
-@pytest.fixture(autouse=True)
-def own_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Servers are known since a moment of virtual time, and no test knows another one's."""
-    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=now))
-    monkeypatch.setattr(module, "_RUNS", {})
 
 
 def keeping(server: Server) -> RedisGuard:

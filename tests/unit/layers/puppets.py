@@ -101,3 +101,11 @@ class Driven:
 
     def hear(self, leader: int, token: int) -> list[Effect]:
         return self.member.deliver(leader, LeaseHeldMsg(leader, token))
+
+
+def granted_at_102() -> Driven:
+    """Asked at 100, answered at 102: until 120."""
+    driven = Driven().at(100.0)
+    driven.nominate()
+    driven.at(102.0).grant()
+    return driven

@@ -40,21 +40,6 @@ from hustings.testing import (
 )
 from tests.unit.layers.puppets import GROUP, LEASE, ME, WINDOW, Driven, Puppet
 
-
-@pytest.fixture
-def driven() -> Driven:
-    return Driven()
-
-
-@pytest.fixture
-def leading() -> Driven:
-    """Asked at 100, answered at 102: until 120."""
-    driven = Driven().at(100.0)
-    driven.nominate()
-    driven.at(102.0).grant()
-    return driven
-
-
 # From nomination to lead
 
 

@@ -53,20 +53,6 @@ def slept(member: RecordedMember, gap: float) -> list[Effect]:
     return within(member, lambda ctx: member.election.woke(ctx, gap))
 
 
-@pytest.fixture
-def driven() -> Driven:
-    return Driven()
-
-
-@pytest.fixture
-def leading() -> Driven:
-    """Asked at 100, answered at 102: until 120."""
-    driven = Driven().at(100.0)
-    driven.nominate()
-    driven.at(102.0).grant()
-    return driven
-
-
 # Settings
 
 

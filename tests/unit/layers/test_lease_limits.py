@@ -11,7 +11,7 @@ from hustings.core.guard import Freed
 from hustings.core.outcome import Elected, NoLeader
 from hustings.layers.lease import ASK, AWAITING, END, LeaseLayer
 from hustings.testing import Acquire, Declare, Effect, RecordedMember, Release, SetTimer, view_of
-from tests.unit.layers.puppets import GROUP, LEASE, ME, Driven, Puppet
+from tests.unit.layers.puppets import GROUP, LEASE, ME, Driven, Puppet, granted_at_102
 
 WHY = "two groups"
 
@@ -20,15 +20,8 @@ def barred(driven: Driven, reason: str | None) -> list[Effect]:
     return driven.member._run(lambda ctx: driven.election.bar(ctx, reason))
 
 
-def leading() -> Driven:
-    driven = Driven().at(100.0)
-    driven.nominate()
-    driven.at(102.0).grant()
-    return driven
-
-
 def test_who_is_barred_steps_down_and_gives_back() -> None:
-    driven = leading()
+    driven = granted_at_102()
     effects = barred(driven, WHY)
     assert effects.index(Declare(NoLeader(WHY))) < effects.index(Release(2))
     assert driven.election.until is None
@@ -46,7 +39,7 @@ def test_who_is_barred_steps_down_and_gives_back() -> None:
     ],
 )
 def test_who_is_barred_does_not_ask(happens: Callable[[Driven], list[Effect]]) -> None:
-    driven = leading()
+    driven = granted_at_102()
     barred(driven, WHY)
     assert not [each for each in happens(driven) if isinstance(each, Acquire)]
     assert driven.election.until is None
@@ -54,7 +47,7 @@ def test_who_is_barred_does_not_ask(happens: Callable[[Driven], list[Effect]]) -
 
 
 def test_nor_does_one_whose_work_ends_meanwhile() -> None:
-    driven = leading()
+    driven = granted_at_102()
     driven.election.engaged = 1
     barred(driven, WHY)
     assert driven.election.owed
@@ -63,7 +56,7 @@ def test_nor_does_one_whose_work_ends_meanwhile() -> None:
 
 
 def test_who_is_barred_no_more_asks_if_it_is_nominated_still() -> None:
-    driven = leading()
+    driven = granted_at_102()
     barred(driven, WHY)
     effects = barred(driven, None)
     assert [each for each in effects if isinstance(each, Acquire)]
@@ -74,7 +67,7 @@ def test_who_is_barred_no_more_asks_if_it_is_nominated_still() -> None:
 
 
 def test_who_is_barred_still_follows() -> None:
-    driven = leading()
+    driven = granted_at_102()
     barred(driven, WHY)
     driven.say(Elected(3, 2))
     driven.hear(3, 9)

@@ -2,26 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from hustings.core.outcome import Elected, NoLeader
 from hustings.layers.lease import ASK, AWAITING, END, LeaseHeldMsg
 from hustings.testing import Acquire, CancelTimer, Declare, Release, Send, SetTimer, persist
 from tests.unit.layers.puppets import Driven
-
-
-@pytest.fixture
-def driven() -> Driven:
-    return Driven()
-
-
-@pytest.fixture
-def leading() -> Driven:
-    """Asked at 100, answered at 102: until 120."""
-    driven = Driven().at(100.0)
-    driven.nominate()
-    driven.at(102.0).grant()
-    return driven
 
 
 def test_who_leads_with_a_token_that_nobody_believes_is_told_the_larger_one(

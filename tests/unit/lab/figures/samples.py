@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hustings.lab.figures.figure import Curve, CurveFigure, Panel
+from hustings.lab.figures.figure import Curve, CurveFigure, Finding, Panel, Rendered
 from hustings.lab.figures.judging import agrees, grows
 from hustings.lab.figures.measurement import Measurement
 from hustings.lab.runs.playing import Goal, Runs
@@ -63,3 +63,9 @@ FIGURE = CurveFigure(
         agrees("runs and closed form agree", points["lossless"]),
     ],
 )
+
+
+def finding(shown: Rendered, words: str) -> Finding:
+    """The only finding whose claim has these words."""
+    (found,) = (each for each in shown.findings if words in each.claim)
+    return found

@@ -7,7 +7,7 @@ import pytest
 from hustings.lab.figures.announce.against_al import CROSSING
 from hustings.lab.figures.announce.measurements import CORRELATED, NONE, UNCORRELATED
 from hustings.lab.figures.catalogue import of_family
-from hustings.lab.figures.figure import ClaimVerdict, CurveFigure, Finding, Rendered
+from hustings.lab.figures.figure import ClaimVerdict, CurveFigure, Rendered
 from hustings.lab.figures.judging import COARSE
 from hustings.lab.figures.measurement import Measurement
 from hustings.lab.runs.kernels import setting_of
@@ -22,11 +22,6 @@ HOLDS, FAILS = ClaimVerdict.HOLDS, ClaimVerdict.FAILS
 def made(name: str, change: Change | None = None) -> Rendered:
     figure = FIGURES[name]
     return figure.make(suppose(figure.cells(), change), 1)
-
-
-def finding(shown: Rendered, words: str) -> Finding:
-    (found,) = (each for each in shown.findings if words in each.claim)
-    return found
 
 
 @pytest.mark.parametrize("figure", FIGURES.values(), ids=list(FIGURES))

@@ -10,11 +10,12 @@ import pytest
 from hustings.lab.closed_forms.committee import exponents
 from hustings.lab.figures.committee import bits, everywhere, informed, success, thresholds
 from hustings.lab.figures.committee import measurements as cells
-from hustings.lab.figures.figure import ClaimVerdict, Figure, Finding, Rendered
+from hustings.lab.figures.figure import ClaimVerdict, Figure, Rendered
 from hustings.lab.figures.measurement import Measurement
 from hustings.lab.figures.measuring import Results
 from hustings.lab.runs.block import Block, Column, Moments
 from hustings.lab.runs.engines import FAST
+from tests.unit.lab.figures.samples import finding
 
 HOLDS, FAILS, UNDECIDED = ClaimVerdict.HOLDS, ClaimVerdict.FAILS, ClaimVerdict.UNDECIDED
 MEASURED: tuple[Figure, ...] = (*success.FIGURES, *informed.FIGURES, *bits.FIGURES)
@@ -56,11 +57,6 @@ def made(name: str, change: Change | None = None, runs: int | None = None) -> Re
         for cell in figure.cells()
     }
     return figure.make(results, 1)
-
-
-def finding(shown: Rendered, words: str) -> Finding:
-    (found,) = (each for each in shown.findings if words in each.claim)
-    return found
 
 
 @pytest.mark.parametrize("figure", MEASURED, ids=lambda each: each.name)

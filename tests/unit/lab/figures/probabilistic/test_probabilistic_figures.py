@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hustings.lab.figures.catalogue import of_family
-from hustings.lab.figures.figure import ClaimVerdict, Figure, Finding, Rendered
+from hustings.lab.figures.figure import ClaimVerdict, Figure, Rendered
 from hustings.lab.figures.judging import ALPHA
 from hustings.lab.figures.measurement import Measurement
 from hustings.lab.figures.measuring import Results, measure
@@ -22,7 +22,7 @@ from hustings.lab.runs.block import Block, Column, Moments
 from hustings.lab.runs.engines import FAST
 from hustings.lab.runs.kernels import setting_of
 from hustings.protocols.probabilistic import risk
-from tests.unit.lab.figures.samples import fixed
+from tests.unit.lab.figures.samples import finding, fixed
 
 HOLDS, FAILS, UNDECIDED = ClaimVerdict.HOLDS, ClaimVerdict.FAILS, ClaimVerdict.UNDECIDED
 FIGURES = {each.name: each for each in of_family("probabilistic")}
@@ -70,11 +70,6 @@ def made(name: str, change: Change | None = None, runs: int | None = None) -> Re
         for cell in figure.cells()
     }
     return figure.make(results, 1)
-
-
-def finding(shown: Rendered, words: str) -> Finding:
-    (found,) = (each for each in shown.findings if words in each.claim)
-    return found
 
 
 def of_series(shown: Rendered, words: str) -> dict[str, ClaimVerdict]:
