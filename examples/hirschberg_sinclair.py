@@ -33,7 +33,7 @@ RESULT = "result"
 
 
 class ProbeMsg(Message, frozen=True, tag="HS-PROBE"):
-    """Is anybody better than this candidate within so many hops?"""
+    """Is a member within `hops` hops better than this candidate?"""
 
     role: ClassVar[Role] = Role.ELECTION
     term: int

@@ -19,7 +19,7 @@ from typing import Any, Generic, TypeVar
 
 from hustings.net.member_state import NotLeader
 
-ROUNDS = 5  # rounds of a loop that is about to end: a connection takes so many to open or close
+ROUNDS = 5  # of a loop that is about to end: a connection opens or closes within as many
 
 T = TypeVar("T")
 

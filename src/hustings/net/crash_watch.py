@@ -20,8 +20,8 @@ from hustings.net.wire import Direction
 if TYPE_CHECKING:
     from hustings.net.node import MemberNode
 
-_REFUSALS = 2  # after so many refusals a member counts as gone, if they come within ...
-_FRESH = 3.0  # ... so many seconds
+_REFUSALS = 2  # refusals after which a member counts as gone, if they come within ...
+_FRESH = 3.0  # ... this time, in seconds
 _WATCHED = 8  # leaders at most to which a stream is kept
 _WATCHERS = 64  # members that keep a stream to one leader, on average, at most
 _FEW = 8  # the same, where the next leader acts first: it keeps one, some others a reserve

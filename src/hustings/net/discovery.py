@@ -30,7 +30,7 @@ _COMPANY = 2.0  # the same in a group, as long as a member is missing
 _GLANCE = 0.1  # seconds to wait for a look-up of names before other addresses are tried
 _NONCES = 1 << 53
 _STRANGERS = 8  # addresses tried at a time while alone; in a group, one
-_HASTE = 1.5  # factor: each search waits so much longer, and asks so many more
+_GROWTH = 1.5  # a search waits this many times longer than the last, and asks as many times more
 
 
 class Discovery:
@@ -67,8 +67,8 @@ class Discovery:
                 for place, endpoint in enumerate(chosen):
                     self.approach(endpoint, asks=place < asked)
                 await asyncio.sleep(_COMPANY if company else wait)
-                asked = 1.0 if company else _HASTE * asked
-                wait = first if company else max(first, min(_ALONE[1], _HASTE * wait))
+                asked = 1.0 if company else _GROWTH * asked
+                wait = first if company else max(first, min(_ALONE[1], _GROWTH * wait))
         finally:
             if looking is not None:
                 looking.cancel()

@@ -139,7 +139,7 @@ class FrameFilter:
         self._replays.confirm(got.sender, got.incarnation, got.number)
 
     def lost_count(self, got: Received) -> bool:
-        """Whether so many frames of a sender were refused in a row that it should be asked."""
+        """Whether enough frames in a row were refused to ask the sender for its number."""
         return self._replays.lost_count(got.sender)
 
     def credible(self, sender: MemberId, message: Message, now: float) -> bool:

@@ -191,7 +191,7 @@ class Budget:
         self.taken = 0
 
     def take(self, size: int, most: int) -> bool:
-        """Take so many bytes, if they are within `most`; returns whether they were."""
+        """Take `size` bytes if `most` are not exceeded; returns whether they were taken."""
         with self._lock:
             if self.taken + size > most:
                 return False
@@ -199,7 +199,7 @@ class Budget:
             return True
 
     def give_back(self, size: int) -> None:
-        """Free so many bytes."""
+        """Free `size` bytes."""
         with self._lock:
             self.taken -= size
 

@@ -216,7 +216,7 @@ class Connections:
         return receiver is not None and receiver.head(head, accepted.source)
 
     def _take(self, size: int, accepted: Accepted) -> bool:
-        """Whether so many more bytes may be kept; other streams make room for them if needed."""
+        """Whether `size` more bytes may be kept; other streams make room for them if needed."""
         while not INCOMPLETE.take(size, self._limits.incomplete):
             holding = {task: each for task, each in self._accepted.items() if each.held}
             if not holding:

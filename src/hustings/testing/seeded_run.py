@@ -102,7 +102,7 @@ class SeededRun:
 
 
 def names_of(count: int) -> tuple[str, ...]:
-    """The names of so many members: a, b, c."""
+    """The names of `count` members: a, b, c."""
     return tuple(ascii_lowercase[:count])
 
 

@@ -136,7 +136,7 @@ _CODE = 3
 
 
 def longest_gossip(config: GossipConfig, attributes: int = 0, place: int = 0) -> int:
-    """The most bytes of a gossip message, if attributes and place of nobody take more than so many.
+    """The most bytes of a gossip message, if no member has longer attributes or a longer place.
 
     >>> longest_gossip(GossipConfig(entries=2, minima=3))
     162
