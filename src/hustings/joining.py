@@ -317,7 +317,7 @@ def _kind(protocol: Protocol) -> type[Election]:
         )
     if use is Use.ROUNDS:
         raise BadInput(
-            f"{name} needs rounds in which everybody speaks at one time, which a network does "
+            f"{name} needs rounds in which all members speak at one time, which a network does "
             "not keep: run it with hustings sim"
         )
     if use is Use.STUDY:

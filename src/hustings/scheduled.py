@@ -206,9 +206,7 @@ class ScheduledJob(Generic[P, R]):
                     await running.over()
             if running.running:
                 waited = show_duration(self._grace_s)
-                said = (
-                    f"the job goes on {waited} after it was asked to end: nobody waits any longer"
-                )
+                said = f"the job goes on {waited} after it was asked to end; nothing waits for it"
                 self.log.say(WARNING, "job-late", said)
             raise
         return running.wait(_EXIT_S)

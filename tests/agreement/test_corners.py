@@ -100,7 +100,7 @@ def test_a_loss_of_one_is_for_groups_of_one(algorithm: str) -> None:
     with pytest.raises(BadInput, match=r"l must lie in \[0, 1\), not 1"):
         evaluate(algorithm, {"N": "3", "l": "1"})
     if algorithm != "sup":
-        with pytest.raises(BadInput, match="nobody ever hears the leader"):
+        with pytest.raises(BadInput, match="no member ever hears the leader"):
             setting(Cell(algorithm, 3, "uncorrelated", 1.0))
 
 

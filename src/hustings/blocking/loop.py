@@ -93,7 +93,7 @@ class Asked(Generic[T]):
         if self._task is not None:
             self._task.cancel()
         else:
-            self.results.put(NotLeader("nobody waited for it"))
+            self.results.put(NotLeader("it was not waited for"))
 
     def result(self, timeout: float | None = None) -> T:
         """What the work returned; raises what it raised."""

@@ -129,7 +129,7 @@ def _nobody() -> None:
 
 
 def _cut() -> Refusal:
-    return Refusal(400, "body-cut", "the body ended before its length: nobody gets half of one")
+    return Refusal(400, "body-cut", "the body ended before its length: no part of it is passed on")
 
 
 def _answer(environ: Environ, start: Callable[..., Any], refused: Refusal) -> Iterable[bytes]:

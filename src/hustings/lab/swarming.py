@@ -259,9 +259,7 @@ def entry(name: Protocol) -> Entry:
     try:
         kind = find(name)
         if use_of(kind) is Use.GUARD:
-            raise BadInput(
-                f"{name} needs nobody to confirm it: try the same voters with --guard quorum"
-            )
+            raise BadInput(f"{name} needs no guard: try the same voters with --guard quorum")
         if use_of(kind) is Use.ROUNDS:
             raise BadInput(f"{name} has an adversary of its own: hustings sim {name}")
         return Entry(kind)

@@ -48,7 +48,7 @@ def warnings_on(experiment: Experiment, typed: Options) -> list[str]:
                 f"other settings: {key} keeps its default"
             )
     if name in ("leader-crash", "leader-leave") and given.get("T_L") == "inf":
-        warnings.append("with T_L=inf nobody ever misses a leader that says no goodbye")
+        warnings.append("with T_L=inf no member notices that a leader is gone without goodbye")
     return warnings + idle(experiment, typed)
 
 
@@ -123,7 +123,7 @@ def _stack(experiment: Experiment) -> list[str]:
     if stack.view_size < 2 * math.log(max(2, experiment.members)):
         told.append(
             f"views of {stack.view_size} members are small for a group of {experiment.members}: "
-            "rumours, and with them the estimate of its size, may not reach everybody"
+            "rumours, and with them the estimate of its size, may not reach all members"
         )
     return told
 

@@ -151,7 +151,7 @@ def parse_seed(text: str, default_port: int) -> Address:
             "multicast=ip:GROUP:PORT"
         )
     if address.ip is not None and address.ip.is_broadcast:
-        raise BadInput(f"seed {text!r} is everybody's address: give the address of one member")
+        raise BadInput(f"seed {text!r} stands for every address: give the address of one member")
     if address.port == 0:
         raise BadInput(f"seed {text!r} has port 0: give the port that the member listens at")
     return address
@@ -204,7 +204,7 @@ def permit(bind: Address, sealed: bool, insecure: bool) -> str | None:
     if bind.is_loopback:
         return "insecure: any process of this machine can decide who leads in this group"
     return (
-        f"insecure: {bind} takes messages from everybody who reaches it, and so anybody can decide "
+        f"insecure: {bind} takes messages from all that reach it, so each of them can decide "
         "who leads; make a key with hustings keygen"
     )
 

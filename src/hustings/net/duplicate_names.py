@@ -210,7 +210,7 @@ class DuplicateNames:
             node.rejections.say(
                 "name used twice",
                 f"a process at {where} uses this member's name too: stop one of the two. Without "
-                "a key anybody can say so, and this member goes on",
+                "a key any process can say so, and this member goes on",
                 asyncio.get_running_loop().time(),
             )
 

@@ -235,7 +235,7 @@ class JobRun(Generic[T]):
         if not body.done():
             # Its campaign goes on, too, so that a lease is not given back under a running job.
             grace_text = show_duration(grace)
-            self._say_late(f"{grace_text} after it was cancelled: nobody waits any longer")
+            self._say_late(f"{grace_text} after it was cancelled: it is no longer waited for")
 
     def _over(self, body: asyncio.Task[tuple[T] | JobFailed | None]) -> None:
         if not body.cancelled() and body.exception() is not None:

@@ -270,29 +270,29 @@ _WORDS: Mapping[Reason, str] = {
     Reason.UNKNOWN_KIND: "this protocol has no such message",
     Reason.BAD_FIELDS: "a field is missing, is one too many, or is out of its bounds",
     Reason.IMPLAUSIBLE_NUMBER: "it holds a number that no member can have reached by now: a term, "
-    "a token or a counter. Somebody lies, or its clock is more than a month ahead",
+    "a token or a counter. A member lies, or its clock is more than a month ahead",
     Reason.FAR_TERM: "its term or token is far above all that this member has heard of. If it is "
     "true, others say so too, or its sender says it again, and then it is believed",
     Reason.FUTURE_INCARNATION: "its sender's incarnation begins more than a month after this "
-    "machine's date: set the clocks, or somebody speaks in that member's name",
+    "machine's date: set the clocks, or another speaks in that member's name",
     Reason.BAD_NAME: "it speaks of a member, an attribute or an address in a way that could not be "
-    "given here: somebody lies, or runs another release",
+    "given here: a member lies, or runs another release",
     Reason.ADDRESS_TAKEN: "it puts a new member where another one is",
-    Reason.NEWCOMERS: "it brings more members that nobody knew than the limit newcomers allows",
+    Reason.NEWCOMERS: "it brings more unknown members than the limit newcomers allows",
     Reason.TOO_MANY: "it has a list that is longer than a view may be",
     Reason.MISDIRECTED: "it is for another member",
-    Reason.ECHO: "it is a message of this member's own, from another address: somebody plays "
-    "back what was recorded, or a copy of this machine runs",
+    Reason.ECHO: "it is a message of this member's own, from another address: a recording is "
+    "played back, or a copy of this machine runs",
     Reason.DUPLICATE_NAME: "it is in this member's own name: another process has the same name, or "
     "says so",
     Reason.UNVERIFIED: "it is said to be of another incarnation of a live member, or its number is "
     "far ahead: that member is asked first",
     Reason.OLD_INCARNATION: "it is of a former incarnation of its sender: late, recorded, or in "
     "its name",
-    Reason.REPLAYED: "it has come before: the network doubled it, somebody plays it again, or its "
+    Reason.REPLAYED: "it has come before: the network doubled it, it is played back, or its "
     "sender was restored from a snapshot. If many are refused, the sender is asked where it is",
-    Reason.TOO_LATE: "its number is far behind its sender's latest: late, recorded, or somebody "
-    "spoke in its name. If many are refused, the sender is asked where it is",
+    Reason.TOO_LATE: "its number is far behind its sender's latest: late, recorded, or sent "
+    "in its name. If many are refused, the sender is asked where it is",
     Reason.RATE: "its sender says more than the limit rate allows",
 }
 

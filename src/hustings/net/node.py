@@ -369,7 +369,7 @@ class MemberNode:
         self.rejections.say(
             Reason.UNHANDLED.value,
             f"could not handle a {kind_of(message)} of member {sender}, and goes on without it "
-            f"({why}): somebody lies, or this is a defect of the protocol",
+            f"({why}): a member lies, or this is a defect of the protocol",
             self._loop.time(),
             label=Reason.UNHANDLED.value,
         )

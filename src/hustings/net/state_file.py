@@ -220,7 +220,7 @@ def refuse_absurd(stored: Mapping[str, object], path: str, date: float) -> None:
         if isinstance(value, int) and value > bounds(date, per_ms).end:
             raise BadInput(
                 f"state file {shown(path)} holds {name} {value}, which no group can have reached "
-                "by now: somebody lied to this member, or this machine's date is wrong. Set the "
+                "by now: another member lied to this one, or this machine's date is wrong. Set the "
                 "date; if it is right, move the file away and start the member again: it learns "
                 "the group's number from the others. If all members say this, stop all of them "
                 "first and move all of these files away (guide, Security: after an attack)"

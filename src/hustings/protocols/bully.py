@@ -99,7 +99,7 @@ class BullyConfig(Config, frozen=True, kw_only=True):
 
     def broken_rules(self) -> list[str]:
         endless = [name for name in ("T1", "T2") if getattr(self, name) == inf]
-        return [f"{name} must be finite: nobody would ever take over" for name in endless]
+        return [f"{name} must be finite: no member would ever take over" for name in endless]
 
     def warnings(self) -> list[str]:
         if self.answers < 2 * self.delta:

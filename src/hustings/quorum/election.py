@@ -98,7 +98,7 @@ class QuorumElectionConfig(LeaseConfig, frozen=True, kw_only=True):
     def broken_rules(self) -> list[str]:
         broken = super().broken_rules() + broken_voters(self.quorum.voters, 1)
         if not isfinite(self.spread):
-            broken.append("backoff must be finite: nobody would ever ask")
+            broken.append("backoff must be finite: no member would ever ask")
         if self.max_ttl is not None and self.asked > self.max_ttl:
             broken.append(f"ttl={self.asked:g} must not exceed max_ttl={self.max_ttl:g}")
         return broken

@@ -331,7 +331,7 @@ class AsyncGroup:
             name for name in self.up if name not in paused and (asked is None or name in asked)
         ]
         if not chosen:
-            raise BadInput("nobody is up who could agree")
+            raise BadInput("no member is up that could agree")
         return chosen
 
     def _agreed(self, asked: list[str] | None) -> str | None:

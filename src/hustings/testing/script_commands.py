@@ -283,7 +283,7 @@ def start(session: ScriptSession, words: Sequence[str]) -> list[str]:
     waiting = [member for member, how in group.standing.items() if how is ScriptedStatus.OUT]
     chosen = members(words, group) if words else waiting
     if not chosen:
-        raise BadInput("everybody has been started")
+        raise BadInput("all members have been started")
     lines: list[str] = []
     for quiet, steps in groupby(group.start(chosen), key=lambda step: not step.effects):
         if quiet:
@@ -326,7 +326,7 @@ def _pair(session: ScriptSession, words: Sequence[str]) -> tuple[list[MemberId],
     about = number(words[1], "a member id")
     detectors = [member for member in members(words[:1], session.group) if member != about]
     if not detectors:
-        raise BadInput("nobody but the member itself is meant")
+        raise BadInput("only the member itself is meant")
     return detectors, about
 
 

@@ -86,10 +86,10 @@ class Members:
 
 @pytest.fixture
 def members() -> Iterator[Members]:
-    before = threading.active_count()
+    before = set(threading.enumerate())  # those of other tests may end meanwhile
     with ExitStack() as stack:
         yield Members(stack)
-    until(lambda: threading.active_count() == before, "no thread is left")
+    until(lambda: before.issuperset(threading.enumerate()), "no thread is left")
 
 
 def both(members: Members) -> tuple[blocking.Member, blocking.Member]:

@@ -24,10 +24,10 @@ IDLE = [
         "T_S, lam have no effect with query=query: members ask at once",
     ),
     ("le-s --set T_Q=5", "T_Q has no effect without a query"),
-    ("le-s --set bye=2", "bye has no effect where nobody leaves in good order"),
+    ("le-s --set bye=2", "bye has no effect where no member leaves in good order"),
     (
         "le-a --scenario leader-crash --set bye_loss=0.1 --set bye_gap=1",
-        "bye_loss, bye_gap have no effect where nobody leaves in good order",
+        "bye_loss, bye_gap have no effect where no member leaves in good order",
     ),
     (f"le-s {LEAVE} --set bye=2 --set bye_eps=0.1", "bye_eps has no effect without bye_loss"),
     (f"le-s {LEAVE} --set bye=1 --set bye_gap=1", "bye_gap has no effect with less than two Byes"),

@@ -106,7 +106,7 @@ def test_the_paper_has_no_layers_in_any_group_one_could_meet() -> None:
     assert levels(4 * 10**15) == 1
     assert levels(5 * 10**17) == 1
     assert levels(6 * 10**17) == 2
-    with pytest.raises(BadInput, match="nobody can lay such a network out"):
+    with pytest.raises(BadInput, match="no such network can be laid out"):
         profile("printed", 4 * 10**15)
     knobs = profile("printed", 1000)
     assert (knobs.tau, knobs.endgame, knobs.bins, knobs.final) == (8, "feige", "oneshot", "printed")

@@ -82,7 +82,7 @@ def test_who_does_not_agree_is_told_with_all_opinions(group: Group) -> None:
 
 
 def test_nobody_cannot_agree() -> None:
-    with Group() as group, pytest.raises(BadInput, match="nobody is up"):
+    with Group() as group, pytest.raises(BadInput, match="no member is up"):
         group.settle()
 
 

@@ -78,7 +78,7 @@ def election_and_answer_messages(n: int, d: int, m: int) -> int:
     True
     """
     members(n, d, m)
-    require(d < n - 1, f"d must be below n - 1 = {n - 1}, which asks nobody, not {d}")
+    require(d < n - 1, f"d must be below n - 1 = {n - 1}, which asks no member, not {d}")
     return (m - d + 1) * (n - d)
 
 

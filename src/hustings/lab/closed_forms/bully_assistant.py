@@ -35,7 +35,7 @@ def messages(n: int) -> int:
     >>> messages(64)
     188
     """
-    require(n >= 3, f"n must be at least 3, or nobody is left to detect, not {n}")
+    require(n >= 3, f"n must be at least 3, or no member is left to detect, not {n}")
     return 2 + 3 * (n - 2)
 
 

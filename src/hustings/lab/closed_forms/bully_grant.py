@@ -107,7 +107,7 @@ def time(d: int, m: int, T1: float | Number = 2, window: float | Number = 1) -> 
     >>> time(1, 63), time(63, 63)
     (5, 4)
     """
-    require(m >= 2, f"m must be at least 2, or nobody is left to be told, not {m}")
+    require(m >= 2, f"m must be at least 2, or no member is left to be told, not {m}")
     return exact(_wait(T1, window) + (2 if d < m else 1))
 
 

@@ -76,7 +76,7 @@ def messages(n: int, dead: int = 0, K: int = 2) -> int:
     """
     _group(dead, K)
     require(dead < K, f"dead must be below K = {K}, not {dead}")
-    require(n >= dead + 3, f"n must be at least {dead + 3}, or nobody is left to detect, not {n}")
+    require(n >= dead + 3, f"n must be at least {dead + 3}, or none is left to detect, not {n}")
     return crash_leader_messages(dead, K) + check_messages() + (n - 2 - dead)
 
 

@@ -31,7 +31,7 @@ SCENARIOS = ("leader-crash", "start")
 GROUP = (
     Parameter("n", "8", "members, ids 1..n; after a crash n counts the dead leader"),
     Parameter("d", "the lowest live id", "who detects or initiates: an id, several, or all"),
-    Parameter("m", "the highest id", "the highest live id; everybody above is dead"),
+    Parameter("m", "the highest id", "the highest live id; all above are dead"),
     Parameter("crashed", "nobody", "further dead members, as 60,61,62"),
     Parameter("scenario", "leader-crash", "leader-crash, or start: all alive and nobody leads"),
 )

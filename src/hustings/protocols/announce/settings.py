@@ -209,7 +209,7 @@ class AnnounceConfig(Config, frozen=True, kw_only=True):
         names = [name for name in ("bye", "bye_loss", "bye_eps", "bye_gap") if name in given]
         if names and not leaving:
             return [
-                f"{_have(names)} no effect where nobody leaves in good order: take scenario "
+                f"{_have(names)} no effect where no member leaves in good order: take scenario "
                 "leader-leave, churn with --orderly, or --fault leave:..."
             ]
         told: list[str] = []

@@ -186,7 +186,7 @@ def printed(n: int) -> Knobs:
     """The paper's numbers: below n = 3.4e15 there is the root alone."""
     if levels(n) > 0:
         raise BadInput(
-            f"profile printed has layers for n = {n}, but nobody can lay such a network out: each "
+            f"profile printed has layers for n = {n}, but no such network can be laid out: each "
             "leaf would hold more than 50 million members"
         )
     squared = ceil(log(n) ** 2)

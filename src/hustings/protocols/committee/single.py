@@ -212,7 +212,7 @@ class LightestBin(Lockstep):
                 self.chosen = chosen
                 self.elect(ctx, leader, 1)
             case _:
-                raise ProtocolBug("an election by bins ended without anybody elected")
+                raise ProtocolBug("an election by bins ended and elected no member")
 
     def result(self) -> Members | None:
         """Return the elected, before the endgame; None before the end."""

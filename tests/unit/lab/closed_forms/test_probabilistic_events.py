@@ -184,5 +184,5 @@ def test_nobody_relays_where_everything_is_lost() -> None:
     assert success(deaf) == 0.0
     assert unsettled(deaf) == pytest.approx(1.0)
     for term in (events.enough, events.joined, events.same, events.heard, events.leader_lives):
-        with pytest.raises(BadInput, match="nobody relays"):
+        with pytest.raises(BadInput, match="no member relays"):
             term(deaf)

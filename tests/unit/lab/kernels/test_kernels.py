@@ -281,7 +281,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"loss_model": "correlated", "loss": 1.5}, "loss must lie in"),
     ({"loss_model": "correlated", "collision": -0.1}, "collision must lie in"),
     ({"loss": 0.5}, "loss model 'none' loses nothing"),
-    ({"loss_model": "uncorrelated", "loss": 1.0}, "nobody ever hears the leader"),
+    ({"loss_model": "uncorrelated", "loss": 1.0}, "no member ever hears the leader"),
     ({"loss_model": "uncorrelated", "collision": 0.1, "delay": 0.0}, "collision needs a delay"),
     ({"members": 10**6, "delay": 1e3}, "messages under way"),
     ({"members": 10**6, "T_L": 1.0, "T_S": 1e3}, "wake-ups would be planned"),

@@ -103,7 +103,7 @@ def system_duration(N: int, loss: float, T_A: float = 1.0, T_L: float = 3.0) -> 
         heard = (1 - loss) ** (N - 1)
         return T_A / heard - T_L if heard else inf
     require(k * exact(T_A) == exact(T_L), f"T_L must be a multiple of T_A = {T_A}, not {T_L}")
-    require(loss > 0, "l must be above 0: without loss nobody is wrong")
+    require(loss > 0, "l must be above 0: without loss no member is wrong")
     wrong, n = float(loss**k), N - 1
     if wrong == 0:  # below any number: at most one listener at a time
         return T_A / (1 - loss)

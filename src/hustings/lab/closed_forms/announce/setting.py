@@ -27,7 +27,7 @@ ALL = {
         Parameter("T_L", "3 T_A", "listen timer, above 0; inf is allowed"),
         Parameter("k", "1", "agreed leaders"),
         Parameter("link", "0", "of the wake-up time with the place by the criterion: 1 is all"),
-        Parameter("eps", "0.01", "chance that the Byes miss somebody"),
+        Parameter("eps", "0.01", "chance that the Byes miss a member"),
         Parameter("T_d", "inf", "mean time between departures of any member"),
         Parameter("T_a", "inf", "mean time between joins"),
     )

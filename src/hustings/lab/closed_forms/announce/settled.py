@@ -18,7 +18,7 @@ def departure(name: str, s: AnnounceSetting, sheet: Sheet) -> None:
     sheet.source = leaving.SOURCE
     times = (s.law, s.T_A, s.T_L, s.D)
     if inf == s.T_L:
-        sheet.lack("departure", "with T_L infinite nobody notices")
+        sheet.lack("departure", "with T_L infinite no member notices")
         return
     if name == "le-m":
         if s.loss:

@@ -34,7 +34,7 @@ def printed_enough(one: Round) -> float:
     >>> round(printed_enough(one), 5)
     0.99631
     """
-    require(one.k2 > 0, "p_mcastl and p_fail must be below 1: else nobody relays")
+    require(one.k2 > 0, "p_mcastl and p_fail must be below 1: else no member relays")
     return 1 - fsum(2 * sqrt(2 / (pi * k)) * exp(-k / 8) for k in (one.k1, one.k2))
 
 
@@ -189,7 +189,7 @@ def leader_lives(one: Round) -> float:
     0.99
     """
     z = one.p_mcastl ** least_finals(one)
-    require(z < 1 or one.p_fail > 0, "p_mcastl must be below 1: else nobody hears a final")
+    require(z < 1 or one.p_fail > 0, "p_mcastl must be below 1: else no member hears a final")
     return (1 - one.p_fail) * (1 - z) / (1 - (1 - one.p_fail) * z)
 
 
@@ -233,7 +233,7 @@ def least_finals(one: Round) -> int:
     >>> least_finals(Round(K=7)), least_finals(Round(K=1))
     (4, 1)
     """
-    require(one.k2 > 0, "p_mcastl and p_fail must be below 1: else nobody relays")
+    require(one.k2 > 0, "p_mcastl and p_fail must be below 1: else no member relays")
     return max(1, ceil(one.k2 / 2 - HAIR))
 
 
@@ -271,7 +271,7 @@ def somebody_misses(one: Round, finals: float, members: float, aware: float = 1.
 def _enough(one: Round) -> list[tuple[int, int, float]]:
     """All (R, M, probability) in E1."""
     require_summable(one)
-    require(one.k2 > 0, "p_mcastl and p_fail must be below 1: else nobody relays")
+    require(one.k2 > 0, "p_mcastl and p_fail must be below 1: else no member relays")
     low, high = max(1, ceil(one.k1 / 2 - HAIR)), floor(1.5 * one.k1 + HAIR)
     least, most = least_finals(one), floor(1.5 * one.k2 + HAIR)
     return [

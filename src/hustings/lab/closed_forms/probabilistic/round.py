@@ -34,7 +34,8 @@ class Round:
         require(0 < self.K < inf, f"K must be above 0, not {self.K:g}")
         require(
             0 < self.view_prob <= 1,
-            f"view_prob must lie in (0, 1], not {self.view_prob:g}: who knows nobody elects nobody",
+            f"view_prob must lie in (0, 1], not {self.view_prob:g}: a member that "
+            "knows no other can elect none",
         )
         for key in ("p_mcastl", "p_ucastl", "p_fail", "tau2"):
             value = getattr(self, key)

@@ -118,7 +118,7 @@ def drawn(found: Outcomes, seed: int) -> Rendered:
         source=f"{SOURCE}, section 1.2, Conjecture 1",
         shows="If a share b < 1/2 is bad, 1 - o(1) of the good members agree on a bit, the bad may "
         "send what they like and every good member sends o(n) bits, then no protocol lets all good "
-        "members learn the bit with constant probability, where everybody sees all messages.",
+        "members learn the bit with constant probability, where all members see all messages.",
         columns=list(COLUMNS),
         rows=rows,
         findings=_judge(found),
@@ -167,7 +167,7 @@ def _judge(found: Outcomes) -> list[Finding]:
     told = partial(_told, found)
     return [
         Finding(
-            "asking at random tells all good members, while nobody floods",
+            "asking at random tells all good members, while no member floods",
             _always(found, [QUIET]),
             told(QUIET),
         ),
@@ -180,7 +180,7 @@ def _judge(found: Outcomes) -> list[Finding]:
         ),
         Finding(
             "a label thrown when all questions are out defeats a flood that saw none of them: "
-            "there the conjecture needs that everybody sees all messages",
+            "there the conjecture needs that all members see all messages",
             _always(found, [BLIND]),
             f"{told(BLIND)} {_falling(found)}",
             theirs=False,

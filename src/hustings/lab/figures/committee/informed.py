@@ -157,7 +157,7 @@ def _judge(points: Points) -> list[Finding]:
     ]
     found.append(
         bounded(
-            "with nobody bad, all know the leader",
+            "without bad members, all know the leader",
             [each for profile in PANELS for each in _some(points, profile, (0,))],
             1.0,
             theirs=False,

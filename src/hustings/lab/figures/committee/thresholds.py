@@ -262,7 +262,7 @@ def _cheaper(found: Sequence[Threshold]) -> Finding:
         for share in (3, 2, 1)
     )
     return Finding(
-        "each member sends fewer bits than if it spoke to everybody",
+        "each member sends fewer bits than if it spoke to all",
         _verdict(_at(found, "2 L^38 < n^1") <= log(HOPED)),
         f"The first layer's 2 L^38 bits are fewer than {told}.",
     )

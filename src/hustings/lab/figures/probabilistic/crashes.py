@@ -199,7 +199,7 @@ def _ours(points: Points) -> list[Finding]:
     excess = [_excess(each) for each in crashing]
     return [
         settled(
-            "strong success is 1 - p_fail, as the leader's crash is noticed by nobody (to 0.02)",
+            "strong success is 1 - p_fail, as no member notices the leader's crash (to 0.02)",
             excess,
             -0.02,
             0.02,

@@ -81,7 +81,7 @@ class AnnounceParameters:
         if self.loss_model == "none" and (self.loss or self.collision):
             raise BadInput("loss model 'none' loses nothing: drop the probability or name a model")
         if self.loss == 1.0 and self.protocol != "sup" and self.members > 1:
-            raise BadInput("with loss = 1 nobody ever hears the leader: it must be below 1")
+            raise BadInput("with loss = 1 no member ever hears the leader: it must be below 1")
         if self.collision and not self.delay:
             raise BadInput("collision needs a delay > 0: messages meet while they are under way")
 
