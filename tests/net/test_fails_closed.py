@@ -451,7 +451,7 @@ def test_so_many_as_are_expected() -> None:
     async def story() -> None:
         async with Crowd(expect=3) as crowd:
             a, b = await crowd.add_all("ab")
-            await until(lambda: note_of(a, "3 members are in touch, and 2 of them are"), "why")
+            await until(lambda: note_of(a, "3 members are in touch, 2 so far"), "why")
             await leads_not(a, b)
             watcher = await crowd.add("o", observer=True)
             await leads_not(a, b)

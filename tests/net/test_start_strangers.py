@@ -17,7 +17,7 @@ from hustings.net.keys import new_key
 from hustings.net.member import Member
 from hustings.net.wire import Direction, Received
 from hustings.protocols.bully import CoordinatorMsg, ElectionMsg
-from tests.net.kit.crowd import Crowd, endpoint, leads_not, note_of
+from tests.net.kit.crowd import Crowd, endpoint, gives, leads_not, note_of
 from tests.net.kit.loops import run, until
 from tests.net.kit.ports import free_address
 from tests.net.kit.stranger import Tap, datagrams, forged, frame
@@ -169,7 +169,7 @@ def test_a_process_counts_once_under_however_many_names_it_answers() -> None:
                 lambda: f"all three have answered: {liar.answered}",
             )
             await until(lambda: len(member.members()) == 4, "all three are known")
-            await until(lambda: note_of(member, "3 members are in touch, and 2 of them are"), "")
+            await until(lambda: note_of(member, "3 members are in touch, 2 so far"), "")
             await leads_not(member)
             answering.cancel()
 
@@ -195,5 +195,27 @@ def test_an_election_of_one_that_does_not_answer_is_not_heard(tells: Message) ->
             assert member.leader is None
             assert note_of(member, "nobody leads here until another member answers")
             lying.cancel()
+
+    run(story())
+
+
+def test_another_program_at_the_address_of_a_seed_is_no_answer() -> None:
+    async def story() -> None:
+        async with Crowd() as crowd:
+            with datagrams() as program:
+                program.setblocking(False)
+                loop = asyncio.get_running_loop()
+
+                async def answer() -> None:
+                    while True:
+                        _, source = await loop.sock_recvfrom(program, 2048)
+                        program.sendto(b"what?", source)
+
+                answering = asyncio.create_task(answer())
+                host, port = program.getsockname()
+                member = await crowd.add("a", seeds=[f"{host}:{port}"])
+                await gives(member, f"{host}:{port}: it does not speak as hustings does")
+                await leads_not(member)
+                answering.cancel()
 
     run(story())

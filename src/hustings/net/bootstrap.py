@@ -57,6 +57,11 @@ _RECALLED = 30.0  # seconds for which something that was found there counts
 _MOST_SEEN = 256  # endpoints of seeds of which something is remembered
 # What is heard from members that have not answered: it tells who is there, and not who leads.
 _MEMBERSHIP = frozenset((GossipMsg, JoinMsg, LeaveMsg, PullMsg, WelcomeMsg))
+# What no member of this group says.
+_NOT_OURS = {
+    Reason.OTHER_GROUP: "is in another group: correct the name of the group",
+    Reason.NOT_A_FRAME: "does not speak as hustings does: correct the address",
+}
 HOW_TO_GO_ON = "to lead without others, say alone=30s or expect=1"
 
 
@@ -181,9 +186,8 @@ class Bootstrap:
         """A frame from that address was refused."""
         if self.open:
             return
-        if reason is Reason.OTHER_GROUP:
-            self._note(source, "it is in another group: correct the name of the group")
-        elif (words := stranger(reason, versions, OURS)) is not None:
+        words = _NOT_OURS.get(reason) or stranger(reason, versions, OURS)
+        if words is not None:
             self._note(source, f"it {words}")
 
     def differs(self, source: Endpoint, words: str) -> None:
@@ -441,7 +445,7 @@ class Bootstrap:
             return
         in_touch = len(self._in_touch()) + 1
         if in_touch < self._need:
-            until = f"{self._need} members are in touch, and {in_touch} of them are"
+            until = f"{self._need} members are in touch, {in_touch} so far"
             if self._need == 2:
                 until = "another member answers"
         else:
