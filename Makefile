@@ -27,7 +27,7 @@ help: ## list the targets
 demo: .venv-run/ready ## watch real processes elect, lose and regain their leader
 	@$(RUN)/hustings demo
 
-test: .venv/ready ## everything a change must pass
+test: .venv/ready .venv-apscheduler4/ready ## everything a change must pass
 	@$(MAKE) --no-print-directory -j 2 check compiled
 	@echo "== pytest"
 	@$(DEV)/python -m pytest -n $(WORKERS) --dist=worksteal --hypothesis-profile=ci --durations=25 --durations-min=3
@@ -53,7 +53,7 @@ quick: .venv/ready ## ruff, mypy and the unit tests of what changed since main: 
 	@$(DEV)/mypy $(CODE)
 	@$(DEV)/python -m scripts.quick $(BASE)
 
-soak: .venv/ready ## the tests again, with many more random cases and the long ones
+soak: .venv/ready .venv-apscheduler4/ready ## the tests again, with many more random cases and the long ones
 	@$(DEV)/python -m pytest -n 2 --hypothesis-profile=soak --timeout=3600 -m "soak or not soak"
 
 mutants: .venv/ready ## plant bugs and see which the tests notice: PARTS="wire quorum" SHARE=0.2
@@ -72,7 +72,7 @@ site: .venv/ready ## build the documentation site in build/site
 dist: .venv/ready ## build the source archive and the wheel in dist/
 	@$(DEV)/python -m scripts.release --build
 
-venv: .venv/ready ## only make the development environment, .venv
+venv: .venv/ready .venv-apscheduler4/ready ## only make the environments of the tests
 
 .venv/ready: requirements/dev.txt pyproject.toml scripts/make_env.sh
 	@scripts/make_env.sh .venv requirements/dev.txt
@@ -83,16 +83,20 @@ venv: .venv/ready ## only make the development environment, .venv
 .venv-bench/ready: requirements/bench.txt pyproject.toml scripts/make_env.sh
 	@scripts/make_env.sh .venv-bench requirements/bench.txt
 
+# One example needs a version that .venv cannot have.
+.venv-apscheduler4/ready: requirements/apscheduler4.txt pyproject.toml scripts/make_env.sh
+	@scripts/make_env.sh .venv-apscheduler4 requirements/apscheduler4.txt
+
 .venv-lock/ready: requirements/lock.txt pyproject.toml scripts/make_env.sh
 	@scripts/make_env.sh .venv-lock requirements/lock.txt
 
 lock: .venv-lock/ready ## rewrite requirements/*.txt (UPGRADE=--upgrade raises the pins)
-	@for set in run dev bench lock; do \
+	@for set in run dev bench apscheduler4 lock; do \
 	    echo "== requirements/$$set.txt"; \
 	    $(UV) $(UPGRADE) requirements/$$set.in -o requirements/$$set.txt || exit 1; \
 	done
 
 clean: ## remove environments, caches and builds
-	rm -rf .venv .venv-run .venv-bench .venv-lock build dist
+	rm -rf .venv .venv-run .venv-bench .venv-apscheduler4 .venv-lock build dist
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -6,8 +6,9 @@
 
 Each setup is an example in examples/apps, started as its page says, as real processes. Its job
 writes a line every 10 ms: the time, by the clock that all processes of a machine share, the
-process, the term. In each round the leading worker gets SIGKILL (`kill`) or SIGTERM (`stop`), or
-the server gets SIGHUP and exchanges all its workers (`reload`). Then the lines tell:
+process, the term. Celery's beats send a message every 50 ms, which a worker writes down. In each
+round the leading worker gets SIGKILL (`kill`) or SIGTERM (`stop`), or the server gets SIGHUP and
+exchanges all its workers (`reload`). Then the lines tell:
 
 gap         from the last line of the old leader to the first line of the new one; of a reload the
             longest silence
@@ -31,11 +32,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+from tests.guard.engines import started
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = ROOT / "examples" / "apps"
@@ -61,6 +64,11 @@ class Setup:
     workers: int = 4
     ways: tuple[str, ...] = ("kill", "stop")
     code: int = 0  # with which it exits on SIGTERM
+    beside: tuple[str, ...] = ()  # a process that is started once, and never killed
+    broker: bool = False  # SHOP_BROKER is a Valkey
+    guarded: bool = False  # SHOP_GUARD is the same one
+    period_s: float = PERIOD_S
+    environment: str = ""  # a folder with another one than that of this process
 
     def with_workers(self, workers: int) -> Setup:
         """The same with another number of workers: fewer of them start sooner."""
@@ -73,6 +81,8 @@ class Setup:
 
 _UVICORN = ("-m", "uvicorn", "--host", "127.0.0.1", "--port", "{port}")
 _GUNICORN = ("-m", "gunicorn", "--bind", "127.0.0.1:{port}", "--workers", "4")
+_BEAT = ("-m", "celery", "-A", "celery_app", "beat", "-l", "INFO")
+_WORKER = ("-m", "celery", "-A", "celery_app", "worker", "-P", "solo", "-l", "WARNING")
 _ALL = ("kill", "stop", "reload")
 
 SETUPS: dict[str, Setup] = {
@@ -121,6 +131,36 @@ SETUPS: dict[str, Setup] = {
         "Django, `uvicorn --workers 4`",
         (*_UVICORN, "django_shop.asgi:application", "--workers", "4"),
         ways=_ALL,
+    ),
+    "celery": Setup(
+        "Celery, `celery beat` three times",
+        _BEAT,
+        copies=3,
+        beside=_WORKER,
+        broker=True,
+        period_s=0.050,
+    ),
+    "celery-guard": Setup(
+        "Celery, `celery beat` three times, a Valkey as guard with `ttl` 1 s",
+        _BEAT,
+        copies=3,
+        beside=_WORKER,
+        broker=True,
+        period_s=0.050,
+        guarded=True,
+    ),
+    "apscheduler": Setup(
+        "APScheduler 3, three times",
+        ("apscheduler_app.py",),
+        copies=3,
+        code=128 + signal.SIGTERM,
+    ),
+    "apscheduler4": Setup(
+        "APScheduler 4 (4.0.0a6), three times",
+        ("apscheduler4_app.py",),
+        copies=3,
+        code=128 + signal.SIGTERM,
+        environment=".venv-apscheduler4",
     ),
     "flask-threads": Setup(
         "Flask's own server with threads, three times",
@@ -234,18 +274,24 @@ class Running:
 
     def start(self) -> None:
         """Start one more process."""
-        words = [word.format(port=free_port()) for word in self.setup.command]
+        self.processes.append(self.popen(self.setup.command))
+
+    def popen(self, command: Sequence[str]) -> subprocess.Popen[bytes]:
+        """Start a process that is not one of those."""
+        words = [word.format(port=free_port()) for word in command]
+        own = self.setup.environment
+        python = str(ROOT / own / "bin" / "python") if own else sys.executable
+        if not Path(python).exists():
+            raise TimeoutError(f"{own} is not there: make venv")
         with open(self.folder / "log", "ab") as log:
-            self.processes.append(
-                subprocess.Popen(
-                    [sys.executable, *words],
-                    cwd=self.folder,
-                    env=self.environment,
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                    start_new_session=True,
-                )
+            return subprocess.Popen(
+                [python, *words],
+                cwd=self.folder,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
             )
 
     def members(self) -> set[int]:
@@ -274,7 +320,7 @@ class Running:
             os.kill(last.process, signal.SIGKILL if way == "kill" else signal.SIGTERM)
         wait_until(lambda: self.lines()[-1].process not in old, "a new leader")
         time.sleep(SETTLED_S)
-        found = judged(way, self.lines(last.at - PERIOD_S))
+        found = judged(way, self.lines(last.at - self.setup.period_s))
         for process in self.processes:
             if process.pid == last.process:
                 process.wait(PATIENCE_S)
@@ -317,19 +363,33 @@ def running(setup: Setup, folder: Path) -> Iterator[Running]:
         "HOME": str(folder),
         "XDG_STATE_HOME": str(folder / "state"),
         "SHOP_JOURNAL": str(folder / "journal"),
-        "SHOP_PERIOD": f"{PERIOD_S * 1000:g}ms",
+        "SHOP_PERIOD": f"{setup.period_s * 1000:g}ms",
         "PYTHONUNBUFFERED": "1",
     }
-    app = Running(setup, folder, environment)
-    try:
-        for _ in range(setup.copies or 1):
-            app.start()
-        yield app
-    finally:
-        for process in app.processes:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait(PATIENCE_S)
+    with ExitStack() as stack:
+        if setup.broker:
+            broker = stack.enter_context(started("valkey"))
+            environment["SHOP_BROKER"] = (
+                broker.url().replace("valkey://", "redis://").partition("?")[0]
+            )
+            if setup.guarded:
+                environment["SHOP_GUARD"] = broker.url()
+        app = Running(setup, folder, environment)
+        if setup.beside:
+            stack.callback(_kill, app.popen(setup.beside))
+        try:
+            for _ in range(setup.copies or 1):
+                app.start()
+            yield app
+        finally:
+            for process in app.processes:
+                _kill(process)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait(PATIENCE_S)
 
 
 # The table

@@ -141,6 +141,7 @@ DOORS = (
     "hustings.__main__",
     "hustings.asgi",
     "hustings.blocking",
+    "hustings.celery_beat",
     "hustings.cli",
     "hustings.django",
     "hustings.django.apps",  # Django finds these two by their names

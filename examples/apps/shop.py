@@ -8,7 +8,10 @@ import os
 import time
 from typing import Protocol
 
+from hustings.core.durations import parse_duration
+
 PERIOD = os.environ.get("SHOP_PERIOD", "1s")
+PERIOD_S = parse_duration(PERIOD, "SHOP_PERIOD")
 
 
 class Term(Protocol):
@@ -18,9 +21,10 @@ class Term(Protocol):
     token: int | None
 
 
-def send(term: Term) -> None:
+def send(term: Term, at: float | None = None, process: int | None = None) -> None:
     """Write when, by which process, in which term and with which token an invoice was sent."""
-    line = f"{time.monotonic():.6f} {os.getpid()} {term.number} {term.token}\n"
+    at, process = at or time.monotonic(), process or os.getpid()
+    line = f"{at:.6f} {process} {term.number} {term.token}\n"
     journal = os.environ.get("SHOP_JOURNAL")
     if journal is None:
         print(line, end="", flush=True)

@@ -21,6 +21,10 @@ PLAYED = [
     ("django", ["kill", "stop"]),
     ("django-gunicorn", ["kill", "stop"]),
     ("django-uvicorn", ["kill", "reload"]),
+    ("celery", ["kill", "stop"]),
+    ("celery-guard", ["kill", "stop"]),
+    ("apscheduler", ["kill", "stop"]),
+    ("apscheduler4", ["kill", "stop"]),
     ("asyncio", ["kill", "stop"]),
     ("threads", ["kill", "stop"]),
     ("flask-threads", ["kill"]),
@@ -84,3 +88,15 @@ def test_a_job_that_begins_before_the_fork_stays_in_the_master(tmp_path: Path) -
         wait_until(lambda: app.lines(last), "a further line")
         assert {line.process for line in app.lines()} == {app.processes[0].pid}
         ends_well(app)
+
+
+def test_the_beats_inside_workers_are_one_group(tmp_path: Path) -> None:
+    worker = ("-m", "celery", "-A", "celery_app", "worker", "-B", "-c", "1", "-l", "INFO")
+    setup = dataclasses.replace(
+        SETUPS["celery"], command=(*worker, "-n", "w{port}@%h"), beside=(), copies=2
+    )
+    with served(setup, tmp_path) as app:
+        app.complete()
+        # The worker goes on without its beat. Two workers take messages in no order.
+        assert app.round("kill").gap_s < 2.0
+        assert set(app.end()) == {0}
