@@ -160,10 +160,8 @@ def test_three_voters_and_two_candidates(limits: Limits, states: int) -> None:
     assert found.grants > 1
 
 
-def test_one_crash_and_one_lost_message_at_any_point() -> None:
-    found = explore_quorum(3, 2, Limits(ticks=1, crashes=1, losses=1, max_states=1_000_000))
-    assert found.ending is Ending.EXHAUSTED, found.why
-    assert found.states > 100_000
+# One crash and one lost message at any point are 234,080 states. Chapter 3 of the guide shows how
+# they end, and tests/test_examples.py plays what it shows.
 
 
 @pytest.mark.soak
