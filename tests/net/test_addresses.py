@@ -122,7 +122,7 @@ def test_without_a_key_only_this_machine_is_listened_to() -> None:
             permit(other, sealed=False, insecure=False)
         warning = permit(other, sealed=False, insecure=True)
         assert warning is not None
-        assert warning.startswith(f"insecure: {other} takes messages from everybody")
+        assert warning.startswith(f"insecure: {other} takes messages from all")
 
 
 def test_what_is_advertised_can_be_reached() -> None:

@@ -64,7 +64,7 @@ class ForkContext:
 
     __slots__ = ("_group", "_state", "_time", "said", "sends", "stores")
 
-    def __init__(self, group: Group, state: LocalState, time: float) -> None:
+    def __init__(self, group: ExploredGroup, state: LocalState, time: float) -> None:
         self._group = group
         self._state = state
         self._time = time
@@ -154,7 +154,7 @@ class OrderMatters(Exception):
 
 
 @dataclass(slots=True)
-class Group:
+class ExploredGroup:
     """The members, their states by number, and the known results of handlers.
 
     Without `ordered`, states that differ only in the order of dicts' entries count as one. Every
@@ -291,7 +291,7 @@ def _down(state: LocalState) -> LocalState:
     )
 
 
-def settled(group: Group) -> dict[MemberId, Mapping[str, object]]:
+def settled(group: ExploredGroup) -> dict[MemberId, Mapping[str, object]]:
     """What members have stored when all have started and nothing more can happen.
 
     Every message arrives, in order; when none is under way, the next timer fires.

@@ -36,21 +36,21 @@ from hustings.core.outcome import Elected
 from hustings.core.rounds import RoundBased
 from hustings.core.streams import Stream
 from hustings.explore.encoding import encode
-from hustings.explore.locals import ForkContext, Group, Input, LocalState, Reaction
+from hustings.explore.locals import ExploredGroup, ForkContext, Input, LocalState, Reaction
 from hustings.explore.values import (
     LATE,
     Broken,
     Ending,
-    Fate,
-    Flight,
-    Found,
-    Grant,
+    HandlerFate,
+    InFlight,
     Label,
     Laws,
-    Limits,
     Progress,
+    SearchLimits,
+    SearchResult,
     State,
     Step,
+    TokenSeen,
 )
 
 MOST_TIMERS = 100  # of a lone member; one that has fired this many never comes to rest
@@ -79,7 +79,7 @@ def check_explorable(kind: type[Election], make: Callable[[], Election]) -> None
 def comes_to_rest(make: Callable[[], Election]) -> bool:
     """Whether a lone member falls silent; found by trying, so it works for any election."""
     me = Candidate(1)
-    group = Group({1: make}, {1: me})
+    group = ExploredGroup({1: make}, {1: me})
     election = make()
     state = LocalState(1, True, 1, election, {}, {}, None, Stream(0))
     election.start(ForkContext(group, state, 0.0))
@@ -94,7 +94,7 @@ def comes_to_rest(make: Callable[[], Election]) -> bool:
 
 
 NOBODY = -1
-BEGIN: Label = ("begin", 0, "", Fate.LIVES)
+BEGIN: Label = ("begin", 0, "", HandlerFate.LIVES)
 Clock = tuple[float, tuple[tuple[int, TimerKey], ...]]  # first eager deadline, and other timers
 
 
@@ -102,7 +102,7 @@ class Search:
     """All schedules of one group within limits."""
 
     def __init__(
-        self, group: Group, limits: Limits, laws: Laws, calls: Sequence[MemberId] = ()
+        self, group: ExploredGroup, limits: SearchLimits, laws: Laws, calls: Sequence[MemberId] = ()
     ) -> None:
         """`calls`: the members that call an election once all have started."""
         self.group = group
@@ -116,10 +116,10 @@ class Search:
         self.cut = 0
         self._instants: list[float] = []
         self._instant_numbers: dict[float, int] = {}
-        self._flights: list[Flight] = []
+        self._flights: list[InFlight] = []
         self._flight_numbers: dict[bytes, int] = {}
-        self._grants: list[Grant] = [Grant(0, 0, 0)]
-        self._grant_numbers: dict[Grant, int] = {self._grants[0]: 0}
+        self._grants: list[TokenSeen] = [TokenSeen(0, 0, 0)]
+        self._grant_numbers: dict[TokenSeen, int] = {self._grants[0]: 0}
         self._clocks: list[Clock] = []
         self._arrivals: dict[tuple[int, int, int], tuple[Reaction, tuple[int, ...]] | None] = {}
         self._parents = array("q")
@@ -128,7 +128,7 @@ class Search:
 
     # The search
 
-    def run(self, progress: Progress | None = None) -> Found:
+    def run(self, progress: Progress | None = None) -> SearchResult:
         """Try everything, or stop at the first violation or at the limit."""
         try:
             first = self._begin()
@@ -173,8 +173,8 @@ class Search:
 
     def _found(
         self, ending: Ending, depth: int, why: str, number: int, last: Label | None
-    ) -> Found:
-        return Found(
+    ) -> SearchResult:
+        return SearchResult(
             ending=ending,
             states=len(self._labels),
             transitions=self.transitions,
@@ -199,19 +199,19 @@ class Search:
             eager, others = self._clock(number)
             if eager <= now:
                 key = self._first_eager(number)
-                return [("timer", place, key, Fate.LIVES)]
+                return [("timer", place, key, HandlerFate.LIVES)]
             awake = awake or bool(others) or eager < inf
             for due, key in others:
                 if due <= now:
                     timers = True
-                    choices += self._fates(state, ("timer", place, key, Fate.LIVES))
+                    choices += self._fates(state, ("timer", place, key, HandlerFate.LIVES))
         overdue, coming = 0, False
         for place, flight in enumerate(flights):
             due = self._flights[flight].due
             coming = coming or due != LATE
             overdue += LATE < due <= now
             if not place or flights[place - 1] != flight:  # one of two equal messages is enough
-                choices += self._fates(state, ("arrive", flight, "", Fate.LIVES))
+                choices += self._fates(state, ("arrive", flight, "", HandlerFate.LIVES))
         if first and crashes:
             for place in range(len(members)):
                 choices += [
@@ -221,15 +221,15 @@ class Search:
             self._judge_rest(state)
         elif not timers and overdue <= losses:
             if now < self.limits.ticks:
-                choices.append(("tick", NOBODY, "", Fate.LIVES))
+                choices.append(("tick", NOBODY, "", HandlerFate.LIVES))
             else:
                 self.cut += 1
         if now < self.limits.ticks and not timers and overdue <= losses:
             for place, number in enumerate(members):
                 if not self.group.states[number].up:
-                    choices.append(("tick", place, "", Fate.LIVES))
+                    choices.append(("tick", place, "", HandlerFate.LIVES))
                     if wipes:
-                        choices.append(("tick", place, "", Fate.WIPED))
+                        choices.append(("tick", place, "", HandlerFate.WIPED))
         return choices
 
     def _fates(self, state: State, label: Label) -> list[Label]:
@@ -271,7 +271,7 @@ class Search:
         due = floor(self._instants[instant]) + self.limits.delay
         member = self.ids[place]
         return tuple(
-            self._flight(Flight(member, to, message, due)) for to, message in reaction.sends
+            self._flight(InFlight(member, to, message, due)) for to, message in reaction.sends
         )
 
     # The results
@@ -300,7 +300,7 @@ class Search:
         """The state after the step."""
         what, number, _, fate = label
         if what == "tick":
-            return self._tick(state, number, wiped=fate is Fate.WIPED)
+            return self._tick(state, number, wiped=fate is HandlerFate.WIPED)
         if what == "crash":
             return self._die(state, number, self.group.crash(state[1][number]), fate)
         known = self._reaction(state, label)
@@ -314,7 +314,11 @@ class Search:
         if fate.inside:
             return self._die((*state[:2], left, *state[3:]), place, reaction.stored_only, fate)
         after = self._after(state, place, reaction, sent, left)
-        return after if fate is Fate.LIVES else self._die(after, place, reaction.stored_only, fate)
+        return (
+            after
+            if fate is HandlerFate.LIVES
+            else self._die(after, place, reaction.stored_only, fate)
+        )
 
     def _after(
         self,
@@ -337,7 +341,7 @@ class Search:
         states, flights, place = self.group.states, self._flights, self.place
         return [each for each in sent if states[members[place[flights[each].to]]].up]
 
-    def _die(self, state: State, place: int, down: int, fate: Fate) -> State:
+    def _die(self, state: State, place: int, down: int, fate: HandlerFate) -> State:
         """A member crashes, and restarts at once or not."""
         instant, members, flights, crashes, losses, wipes, last = state
         dead: State = (
@@ -353,12 +357,14 @@ class Search:
         ]
         if self.laws.agreed:  # other members notice, within the delay of a message
             due = floor(self._instants[instant]) + self.limits.delay
-            news = [self._flight(Flight(member, to, None, due)) for to in self.ids if to != member]
+            news = [
+                self._flight(InFlight(member, to, None, due)) for to in self.ids if to != member
+            ]
             left += self._to_living(dead[1], tuple(news))
         return (*dead[:2], tuple(sorted(left)), *dead[3:])
 
     def _suspected_anew(
-        self, state: State, heard: Flight, flights: tuple[int, ...]
+        self, state: State, heard: InFlight, flights: tuple[int, ...]
     ) -> tuple[int, ...]:
         """Suspect a crashed member again once one of its messages has restored trust in it."""
         sender = self.group.states[state[1][self.place[heard.sender]]]
@@ -369,7 +375,7 @@ class Search:
             flight = self._flights[each]
             if flight.message is None and (flight.sender, flight.to) == (heard.sender, heard.to):
                 return flights
-        return tuple(sorted((*flights, self._flight(Flight(heard.sender, heard.to, None, due)))))
+        return tuple(sorted((*flights, self._flight(InFlight(heard.sender, heard.to, None, due)))))
 
     def _back(self, state: State, place: int, *, wiped: bool) -> State:
         """A member restarts; suspicions of it that have not been reported yet are dropped."""
@@ -392,7 +398,7 @@ class Search:
             flight = self._flights[number]
             if LATE < flight.due <= now:
                 losses -= 1
-                left.append(self._flight(Flight(flight.sender, flight.to, flight.message, LATE)))
+                left.append(self._flight(InFlight(flight.sender, flight.to, flight.message, LATE)))
             else:
                 left.append(number)
         later = min(floor(now) + 1.0, *(self._clock(number)[0] for number in members))
@@ -412,7 +418,7 @@ class Search:
             if not isinstance(outcome, Elected) or outcome.leader != local.member:
                 continue
             before = self._grants[last]
-            grant = Grant(outcome.term, local.member, local.incarnation)
+            grant = TokenSeen(outcome.term, local.member, local.incarnation)
             if grant == before:
                 continue
             if grant.token <= before.token:
@@ -454,7 +460,7 @@ class Search:
             self._instants.append(time)
         return number
 
-    def _flight(self, flight: Flight) -> int:
+    def _flight(self, flight: InFlight) -> int:
         form = encode((flight.sender, flight.to, flight.message, flight.due))
         number = self._flight_numbers.setdefault(form, len(self._flights))
         if number == len(self._flights):
@@ -515,12 +521,12 @@ class Search:
         return Step(now, told + fate.words, () if fate.inside else tuple(said))
 
 
-def _deaths(limits: Limits, wipes: int, *, inside: bool) -> list[Fate]:
+def _deaths(limits: SearchLimits, wipes: int, *, inside: bool) -> list[HandlerFate]:
     """How a member may crash: also `inside` a handler, where that makes a difference."""
     return [
         fate
-        for fate in Fate
-        if fate not in (Fate.LIVES, Fate.WIPED)
+        for fate in HandlerFate
+        if fate not in (HandlerFate.LIVES, HandlerFate.WIPED)
         and (inside or not fate.inside)
         and (limits.at_once or not fate.returns)
         and (wipes or not fate.wiped)

@@ -27,7 +27,7 @@ class Ending(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SearchLimits:
     """What is explored."""
 
     ticks: int = 8
@@ -69,7 +69,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResult:
     """How a search ended, and how much it saw."""
 
     ending: Ending
@@ -91,7 +91,7 @@ Progress = Callable[[int, int], None]  # called with the states met and those st
 State = tuple[int, tuple[int, ...], tuple[int, ...], int, int, int, int]
 
 
-class Fate(Enum):
+class HandlerFate(Enum):
     """What becomes of the member that handles an event."""
 
     LIVES = ""
@@ -111,26 +111,31 @@ class Fate(Enum):
     @property
     def inside(self) -> bool:
         """Whether it crashes before its messages leave."""
-        return self in (Fate.INSIDE, Fate.INSIDE_BACK, Fate.INSIDE_WIPED)
+        return self in (HandlerFate.INSIDE, HandlerFate.INSIDE_BACK, HandlerFate.INSIDE_WIPED)
 
     @property
     def returns(self) -> bool:
         """Whether it restarts at once."""
-        return self in (Fate.INSIDE_BACK, Fate.INSIDE_WIPED, Fate.AFTER_BACK, Fate.AFTER_WIPED)
+        return self in (
+            HandlerFate.INSIDE_BACK,
+            HandlerFate.INSIDE_WIPED,
+            HandlerFate.AFTER_BACK,
+            HandlerFate.AFTER_WIPED,
+        )
 
     @property
     def wiped(self) -> bool:
         """Whether its disk is lost."""
-        return self in (Fate.INSIDE_WIPED, Fate.AFTER_WIPED, Fate.WIPED)
+        return self in (HandlerFate.INSIDE_WIPED, HandlerFate.AFTER_WIPED, HandlerFate.WIPED)
 
 
 # An event: a word, a member's place or a message's number, a timer's key, and the fate of the
 # member that handles it.
-Label = tuple[str, int, TimerKey, Fate]
+Label = tuple[str, int, TimerKey, HandlerFate]
 
 
 @dataclass(frozen=True, slots=True)
-class Flight:
+class InFlight:
     """A message under way; without a message, `to` is about to suspect `sender`."""
 
     sender: MemberId
@@ -147,7 +152,7 @@ class Flight:
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
+class TokenSeen:
     """A member led with a token."""
 
     token: int

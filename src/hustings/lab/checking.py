@@ -13,10 +13,10 @@ from hustings.core.config import Config, Surroundings
 from hustings.core.election import Election
 from hustings.core.errors import BadInput
 from hustings.explore.encoding import NotEncodable
-from hustings.explore.locals import Group, OrderMatters, settled
+from hustings.explore.locals import ExploredGroup, OrderMatters, settled
 from hustings.explore.search import NotExplorable, Search, check_explorable
 from hustings.explore.standing import Bystander, Standing
-from hustings.explore.values import Ending, Found, Laws, Limits, Progress
+from hustings.explore.values import Ending, Laws, Progress, SearchLimits, SearchResult
 from hustings.lab.options import named
 from hustings.lab.tables import Table
 from hustings.layers.lease import LeaseConfig, LeaseLayer
@@ -40,8 +40,8 @@ class Checked(Table):
     """The result of a search through all schedules."""
 
     protocol: str
-    limits: Limits
-    found: Found
+    limits: SearchLimits
+    found: SearchResult
     command: str  # the same as a command line; "" for a class that it cannot name
 
     @property
@@ -129,7 +129,7 @@ def check(
     True
     """
     is_quorum = protocol == QUORUM
-    limits = Limits(
+    limits = SearchLimits(
         ticks=(2 if is_quorum else 20) if ticks is None else ticks,
         delay=delay,
         crashes=crashes,
@@ -155,9 +155,9 @@ def check(
     )
 
 
-def _command(words: list[str], limits: Limits) -> str:
-    usual = Limits(max_states=2_000_000)
-    for each in fields(Limits):
+def _command(words: list[str], limits: SearchLimits) -> str:
+    usual = SearchLimits(max_states=2_000_000)
+    for each in fields(SearchLimits):
         value = getattr(limits, each.name)
         if each.name == "ticks" or value != getattr(usual, each.name):
             option = f"--{each.name.replace('_', '-')}"
@@ -168,11 +168,11 @@ def _command(words: list[str], limits: Limits) -> str:
 def explore_quorum(
     voters: int,
     candidates: int,
-    limits: Limits,
+    limits: SearchLimits,
     progress: Progress | None = None,
     quorum: Quorum | None = None,
     lease: LeaseConfig = LEASE,
-) -> Found:
+) -> SearchResult:
     """Explore a quorum whose voters know each other already; a test may give a broken `quorum`."""
     if voters not in (3, 5, 7):
         raise BadInput(f"there must be 3, 5 or 7 voters, not {voters}")
@@ -186,20 +186,20 @@ def explore_quorum(
         return lambda: around(LeaseLayer(kind(Config(), HighestId()), lease), electorate)
 
     everybody = {member: Candidate(member) for member in ids}
-    stored = settled(Group({member: maker(Bystander) for member in ids}, everybody))
+    stored = settled(ExploredGroup({member: maker(Bystander) for member in ids}, everybody))
     makers = {member: maker(Standing if member <= candidates else Bystander) for member in ids}
 
     def search(ordered: bool) -> Search:
         # A leader's announcement changes the opinion of members, but nothing at the voters.
-        group = Group(makers, everybody, stored=stored, multicasts=False, ordered=ordered)
+        group = ExploredGroup(makers, everybody, stored=stored, multicasts=False, ordered=ordered)
         return Search(group, limits, Laws(leased=True))
 
     return _run(search, progress)
 
 
 def explore_election(
-    kind: type[Election], members: int, limits: Limits, progress: Progress | None = None
-) -> Found:
+    kind: type[Election], members: int, limits: SearchLimits, progress: Progress | None = None
+) -> SearchResult:
     """Explore any other election: all call it, and in the end they agree."""
     if use_of(kind) is Use.ROUNDS:
         raise NotExplorable(
@@ -215,7 +215,7 @@ def explore_election(
     makers = dict.fromkeys(ids, make)
 
     def search(ordered: bool) -> Search:
-        group = Group(makers, everybody, ordered=ordered)
+        group = ExploredGroup(makers, everybody, ordered=ordered)
         return Search(group, limits, Laws(agreed=True), calls=ids)
 
     try:
@@ -224,7 +224,7 @@ def explore_election(
         raise NotExplorable(f"{kind.about.name} cannot be explored: {error}") from error
 
 
-def _run(search: Callable[[bool], Search], progress: Progress | None) -> Found:
+def _run(search: Callable[[bool], Search], progress: Progress | None) -> SearchResult:
     """Treat states in different orders as one where that makes no difference."""
     try:
         return search(False).run(progress)

@@ -12,7 +12,7 @@ from hustings.core.context import Context
 from hustings.core.election import Election
 from hustings.explore.search import NotExplorable
 from hustings.explore.standing import Standing
-from hustings.explore.values import Limits
+from hustings.explore.values import SearchLimits
 from hustings.lab.checking import explore_election
 from hustings.protocols.announce.le_s import LeS
 from hustings.protocols.bully import Bully
@@ -129,10 +129,10 @@ def test_an_election_of_ones_own_is_refused_with_a_sentence_too(
     kind: type[Election], why: str
 ) -> None:
     with pytest.raises(NotExplorable, match=f"cannot be explored: .*{why}"):
-        explore_election(kind, 2, Limits())
+        explore_election(kind, 2, SearchLimits())
 
 
 def test_python_is_told_the_same_as_the_command_line() -> None:
     with pytest.raises(NotExplorable, match="le-s cannot be explored"):
-        explore_election(LeS, 3, Limits())
-    assert explore_election(Bully, 2, Limits()).rests > 0
+        explore_election(LeS, 3, SearchLimits())
+    assert explore_election(Bully, 2, SearchLimits()).rests > 0

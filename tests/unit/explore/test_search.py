@@ -10,10 +10,10 @@ from hustings.core.context import Context, TimerKey
 from hustings.core.election import Election, upon
 from hustings.core.errors import BadInput
 from hustings.core.messages import Message
-from hustings.explore.locals import Group, OrderMatters
+from hustings.explore.locals import ExploredGroup, OrderMatters
 from hustings.explore.search import Search
 from hustings.explore.standing import Bystander
-from hustings.explore.values import Ending, Found, Laws, Limits
+from hustings.explore.values import Ending, Laws, SearchLimits, SearchResult
 from hustings.lab.checking import EAGER, explore_election, explore_quorum
 from hustings.layers.lease import LeaseLayer
 from hustings.protocols.registry import find
@@ -52,18 +52,18 @@ class Later(Grab):
         ctx.set_timer("grab", float(ctx.me.id))
 
 
-def group(kind: type[Election], members: int = 2) -> Group:
+def group(kind: type[Election], members: int = 2) -> ExploredGroup:
     ids = range(1, members + 1)
     makers = dict.fromkeys(ids, lambda: kind(Config(), HighestId()))
-    return Group(makers, {member: Candidate(member) for member in ids})
+    return ExploredGroup(makers, {member: Candidate(member) for member in ids})
 
 
-def explore(kind: type[Election], limits: Limits, members: int = 2) -> Found:
+def explore(kind: type[Election], limits: SearchLimits, members: int = 2) -> SearchResult:
     return Search(group(kind, members), limits, Laws(leased=True)).run()
 
 
 def test_what_is_broken_is_found_in_the_fewest_steps() -> None:
-    found = explore(Grab, Limits(ticks=3))
+    found = explore(Grab, SearchLimits(ticks=3))
     assert found.ending is Ending.BROKEN
     assert found.why == "member 2 leads with token 1 after member 1 led with 1"
     assert [step.what for step in found.steps] == [
@@ -75,35 +75,37 @@ def test_what_is_broken_is_found_in_the_fewest_steps() -> None:
 
 
 def test_what_is_not_broken_is_exhausted() -> None:
-    found = explore(Later, Limits(ticks=4))
+    found = explore(Later, SearchLimits(ticks=4))
     assert (found.ending, found.grants) == (Ending.EXHAUSTED, 1)
     assert found.states > 4
 
 
-@pytest.mark.parametrize("limits", [Limits(ticks=4, losses=1), Limits(ticks=4, delay=2)])
-def test_a_lost_or_late_message_breaks_what_counts_on_it(limits: Limits) -> None:
+@pytest.mark.parametrize(
+    "limits", [SearchLimits(ticks=4, losses=1), SearchLimits(ticks=4, delay=2)]
+)
+def test_a_lost_or_late_message_breaks_what_counts_on_it(limits: SearchLimits) -> None:
     assert explore(Later, limits).ending is Ending.BROKEN
 
 
 def test_a_crash_between_storing_and_sending_is_tried() -> None:
-    search = Search(group(Later, 3), Limits(ticks=4, crashes=1), Laws())
+    search = Search(group(Later, 3), SearchLimits(ticks=4, crashes=1), Laws())
     assert search.run().ending is Ending.EXHAUSTED
     stored = [state for state in search.group.states if not state.up and state.stored]
     assert stored
 
 
 def test_more_states_than_the_limit_is_an_ending_of_its_own() -> None:
-    found = explore(Later, Limits(ticks=4, max_states=3))
+    found = explore(Later, SearchLimits(ticks=4, max_states=3))
     assert (found.ending, found.states) == (Ending.MAX_STATES, 3)
 
 
 def test_limits_are_checked() -> None:
     with pytest.raises(BadInput, match="ticks must lie"):
-        Limits(ticks=-1)
+        SearchLimits(ticks=-1)
     with pytest.raises(BadInput, match="wipes cannot exceed"):
-        Limits(wipes=1)
+        SearchLimits(wipes=1)
     with pytest.raises(BadInput, match="max-states"):
-        Limits(max_states=0)
+        SearchLimits(max_states=0)
 
 
 class Orderly(Bystander):
@@ -132,7 +134,7 @@ class Orderly(Bystander):
 
 def test_states_are_not_taken_for_one_if_they_behave_differently() -> None:
     with pytest.raises(OrderMatters):
-        Search(group(Orderly, 3), Limits(ticks=2), Laws(), calls=(1,)).run()
+        Search(group(Orderly, 3), SearchLimits(ticks=2), Laws(), calls=(1,)).run()
 
 
 # Real elections
@@ -140,7 +142,7 @@ def test_states_are_not_taken_for_one_if_they_behave_differently() -> None:
 
 @pytest.mark.parametrize("name", ["bully", "ring"])
 def test_three_members_agree_whatever_the_order(name: str) -> None:
-    found = explore_election(find(name), 3, Limits(ticks=20))
+    found = explore_election(find(name), 3, SearchLimits(ticks=20))
     assert found.ending is Ending.EXHAUSTED
     assert found.rests > 0
 
@@ -148,12 +150,12 @@ def test_three_members_agree_whatever_the_order(name: str) -> None:
 @pytest.mark.parametrize(
     "limits, states",
     [
-        (Limits(ticks=2), 1_000),
-        (Limits(ticks=1, losses=1), 1_000),
-        (Limits(ticks=1, crashes=1), 1_000),
+        (SearchLimits(ticks=2), 1_000),
+        (SearchLimits(ticks=1, losses=1), 1_000),
+        (SearchLimits(ticks=1, crashes=1), 1_000),
     ],
 )
-def test_three_voters_and_two_candidates(limits: Limits, states: int) -> None:
+def test_three_voters_and_two_candidates(limits: SearchLimits, states: int) -> None:
     found = explore_quorum(3, 2, limits)
     assert found.ending is Ending.EXHAUSTED, found.why
     assert found.states > states
@@ -168,7 +170,7 @@ def test_three_voters_and_two_candidates(limits: Limits, states: int) -> None:
 @pytest.mark.timeout(3600)
 def test_the_first_ten_million_states_of_a_whole_lease() -> None:
     """Twice as long: all schedules are more than twenty million states."""
-    limits = Limits(ticks=2, crashes=1, losses=1, max_states=10_000_000)
+    limits = SearchLimits(ticks=2, crashes=1, losses=1, max_states=10_000_000)
     found = explore_quorum(3, 2, limits)
     assert found.ending in (Ending.EXHAUSTED, Ending.MAX_STATES), found.why
 
@@ -190,7 +192,7 @@ def careless(inner: LeaseLayer, voters: tuple[MemberId, ...]) -> Election:
 
 
 def test_a_careless_voter_is_caught_step_by_step() -> None:
-    found = explore_quorum(3, 2, Limits(ticks=2), quorum=careless, lease=EAGER)
+    found = explore_quorum(3, 2, SearchLimits(ticks=2), quorum=careless, lease=EAGER)
     assert found.ending is Ending.BROKEN
     assert "lead at one time" in found.why
     assert 3 < len(found.steps) < 30
@@ -198,19 +200,19 @@ def test_a_careless_voter_is_caught_step_by_step() -> None:
 
 
 def test_the_same_search_finds_the_same() -> None:
-    limits = Limits(ticks=1)
+    limits = SearchLimits(ticks=1)
     assert explore_quorum(3, 2, limits) == explore_quorum(3, 2, limits)
 
 
 @pytest.mark.parametrize("protocol", ["broadcast", "bully", "bully-map", "bully-grant"])
 def test_who_hears_from_the_dead_after_all_is_told_of_its_death_again(protocol: str) -> None:
     """A detector does not fall silent because it spoke before the last message arrived."""
-    found = explore_election(find(protocol), 2, Limits(ticks=20, crashes=1))
+    found = explore_election(find(protocol), 2, SearchLimits(ticks=20, crashes=1))
     assert (found.ending, found.why) == (Ending.EXHAUSTED, "")
 
 
 def test_a_leader_that_nobody_buries_is_still_found() -> None:
     """Whoever does not heed its detector rests with a dead leader."""
-    found = Search(group(Later, 2), Limits(ticks=4, crashes=1), Laws(agreed=True)).run()
+    found = Search(group(Later, 2), SearchLimits(ticks=4, crashes=1), Laws(agreed=True)).run()
     assert found.ending is Ending.BROKEN
     assert "is down" in found.why

@@ -179,7 +179,7 @@ def test_infinite_listening() -> None:
     assert result.params["T_L"] == "inf"
     assert result.corrected["inconsistent_fraction"] == 0
     assert "departure" not in result.corrected
-    assert any("nobody notices" in note for note in result.notes)
+    assert any("no member notices" in note for note in result.notes)
 
 
 def test_members_that_come_and_go() -> None:

@@ -77,7 +77,7 @@ def curve(profile: str, metric: str = METRIC) -> Curve:
 
 
 @dataclass(frozen=True, slots=True)
-class Bits:
+class BitsFigure:
     """The figure; it implements `Figure`."""
 
     name: str = "committee-bits"
@@ -236,4 +236,4 @@ def _robust(points: Points) -> Finding:
     )
 
 
-FIGURES = (Bits(),)
+FIGURES = (BitsFigure(),)

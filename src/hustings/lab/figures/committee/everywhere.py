@@ -34,7 +34,7 @@ SCRIPT = "python -m scripts.measure_everywhere"
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class AskingWay:
     """How members ask, and what the bad members do against it."""
 
     label: str
@@ -44,11 +44,11 @@ class Way:
     all_answered: bool = False
 
 
-QUIET = Way("nobody floods", "none", "C2")
-FLOODED = Way("flood", "blind", "C3")
-BLIND = Way("labels, flood that sees nothing", "blind", "C0", labelled=True)
-RUSHING = Way("labels, flood that sees all questions", "rushing", "C1", labelled=True)
-LINEAR = Way("flood, n answers", "blind", "0.5", all_answered=True)
+QUIET = AskingWay("nobody floods", "none", "C2")
+FLOODED = AskingWay("flood", "blind", "C3")
+BLIND = AskingWay("labels, flood that sees nothing", "blind", "C0", labelled=True)
+RUSHING = AskingWay("labels, flood that sees all questions", "rushing", "C1", labelled=True)
+LINEAR = AskingWay("flood, n answers", "blind", "0.5", all_answered=True)
 WAYS = (QUIET, FLOODED, BLIND, RUSHING, LINEAR)
 
 
@@ -62,10 +62,10 @@ class Came:
     bits: float  # the most that one good member sends
 
 
-Outcomes = Mapping[tuple[Way, int], Came]
+Outcomes = Mapping[tuple[AskingWay, int], Came]
 
 
-def measured(way: Way, members: int, seed: int) -> Came:
+def measured(way: AskingWay, members: int, seed: int) -> Came:
     """One way at one size."""
     from hustings.lab.kernels.everywhere import Poll, play, rooted  # noqa: PLC0415  # an extra
 
@@ -79,7 +79,7 @@ def measured(way: Way, members: int, seed: int) -> Came:
     return Came(*(float(found[name].mean()) for name in ("all_know", "left", "dark", "bits")))
 
 
-def command(way: Way, members: int, seed: int) -> str:
+def command(way: AskingWay, members: int, seed: int) -> str:
     """The command that gives the same numbers."""
     words = [SCRIPT, str(members), "--attack", way.attack]
     words += ["--labels", "root"] if way.labelled else []
@@ -194,21 +194,21 @@ def _judge(found: Outcomes) -> list[Finding]:
     ]
 
 
-def _always(found: Outcomes, ways: Sequence[Way]) -> ClaimVerdict:
+def _always(found: Outcomes, ways: Sequence[AskingWay]) -> ClaimVerdict:
     parts = [found[way, n].all_know for way in ways for n in SIZES]
     if min(parts) == 1:
         return ClaimVerdict.HOLDS
     return ClaimVerdict.FAILS if max(parts) == 0 else ClaimVerdict.UNDECIDED
 
 
-def _never(found: Outcomes, ways: Sequence[Way]) -> ClaimVerdict:
+def _never(found: Outcomes, ways: Sequence[AskingWay]) -> ClaimVerdict:
     parts = [found[way, n].all_know for way in ways for n in SIZES]
     if max(parts) == 0:
         return ClaimVerdict.HOLDS
     return ClaimVerdict.FAILS if any(part == 1 for part in parts) else ClaimVerdict.UNDECIDED
 
 
-def _told(found: Outcomes, way: Way) -> str:
+def _told(found: Outcomes, way: AskingWay) -> str:
     parts = [
         f"{each.left:g} of {each.dark:g} stay in the dark at n = {n:,}"
         for n, each in ((n, found[way, n]) for n in SIZES)

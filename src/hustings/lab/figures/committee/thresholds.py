@@ -36,7 +36,7 @@ Values = Mapping[int, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class ThresholdLine:
     """One line: its values by their places, which are whole numbers."""
 
     label: str
@@ -46,14 +46,14 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class ThresholdPanel:
     """One panel: lines over places."""
 
     title: str
     measure: str
     axis: str
     places: tuple[int, ...]
-    series: tuple[Series, ...]
+    series: tuple[ThresholdLine, ...]
     logarithmic: bool = True
 
 
@@ -81,44 +81,44 @@ def _level(value: float) -> Callable[[int], float]:
     return lambda place: value
 
 
-SIZES = View(
+SIZES = ThresholdPanel(
     "committees must be smaller than the group: below 1",
     "size over n",
     "log10 n",
     tuple(range(3, 26)),
     (
-        Series("a leaf, L^5", _size(5), "C0"),
-        Series("an election's input, L^8", _size(8), "C1"),
-        Series("layers begin, L^10", _size(10), "C2"),
-        Series("subcommittees begin, L^11", _size(11), "C3"),
-        Series("1", _level(1.0), "0.6"),
+        ThresholdLine("a leaf, L^5", _size(5), "C0"),
+        ThresholdLine("an election's input, L^8", _size(8), "C1"),
+        ThresholdLine("layers begin, L^10", _size(10), "C2"),
+        ThresholdLine("subcommittees begin, L^11", _size(11), "C3"),
+        ThresholdLine("1", _level(1.0), "0.6"),
     ),
 )
-BITS = View(
+BITS = ThresholdPanel(
     "bits of a member on the first layer, 2 L^38, as a power of n",
     "power of n",
     "log10 n",
     tuple(range(10, 101, 2)),
     (
-        Series("2 L^38", _bits, "C3"),
+        ThresholdLine("2 L^38", _bits, "C3"),
         *(
-            Series(f"n^{power}", _level(float(power)), look)
+            ThresholdLine(f"n^{power}", _level(float(power)), look)
             for power, look in ((3, "0.3"), (2, "0.5"), (1, "0.7"))
         ),
     ),
     logarithmic=False,
 )
-PROOFS = View(
+PROOFS = ThresholdPanel(
     "what the proof adds to b at the top: below 1/3 - b; LEARN: below 1/2",
     "share",
     "ln ln n",
     tuple(range(3, 101)),
     (
-        Series("12 l*/L", _spoilt, "C3"),
-        Series("12/L", lambda place: 12 / exp(place), "C3", printed=True),
-        Series("6 (l*+1)/L", _misled, "C0"),
+        ThresholdLine("12 l*/L", _spoilt, "C3"),
+        ThresholdLine("12/L", lambda place: 12 / exp(place), "C3", printed=True),
+        ThresholdLine("6 (l*+1)/L", _misled, "C0"),
         *(
-            Series(f"1/3 - b, b = {b:g}", _level(1 / 3 - b), look)
+            ThresholdLine(f"1/3 - b, b = {b:g}", _level(1 / 3 - b), look)
             for b, look in zip(SHARES, ("0.3", "0.5", "0.7"), strict=True)
         ),
     ),
@@ -194,7 +194,7 @@ class Thresholds:
 Curves = Mapping[tuple[str, str], Sequence[float]]
 
 
-def _panel(view: View, values: Curves) -> DrawnPanel:
+def _panel(view: ThresholdPanel, values: Curves) -> DrawnPanel:
     drawn = []
     for series in view.series:
         curve = Curve(series.label, "", (), look=series.look, mark="-")

@@ -38,7 +38,7 @@ Bound = Callable[[Round], float]
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class TermCurve:
     """One curve of the figure: its two forms, and its colour."""
 
     label: str
@@ -48,11 +48,11 @@ class Term:
 
 
 TERMS = (
-    Term("E1", events.enough, events.printed_enough, "C0"),
-    Term("E2 given E1", events.joined, events.printed_joined, "C1"),
-    Term("E3 given E1, E2", events.same, events.printed_same, "C2"),
-    Term("E4 given E1 to E3", events.heard, events.printed_heard, "C4"),
-    Term("success", success.success, success.printed_success, "C3"),
+    TermCurve("E1", events.enough, events.printed_enough, "C0"),
+    TermCurve("E2 given E1", events.joined, events.printed_joined, "C1"),
+    TermCurve("E3 given E1, E2", events.same, events.printed_same, "C2"),
+    TermCurve("E4 given E1 to E3", events.heard, events.printed_heard, "C4"),
+    TermCurve("success", success.success, success.printed_success, "C3"),
 )
 LAST = TERMS[-1].label
 
@@ -60,7 +60,7 @@ Values = Mapping[tuple[str, bool], list[float]]  # by label, and whether as prin
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class BoundsFigure:
     """The figure; it implements `Figure` and needs no cells."""
 
     name: str = "probabilistic-4"
@@ -206,4 +206,4 @@ def _bounded(values: Values) -> Finding:
     )
 
 
-FIGURES = (Bounds(),)
+FIGURES = (BoundsFigure(),)

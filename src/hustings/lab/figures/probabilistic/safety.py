@@ -59,7 +59,7 @@ COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class SafetyCurve:
     """One curve of each panel."""
 
     label: str
@@ -78,9 +78,9 @@ class Series:
         )
 
 
-DELAYED = Series("N = 2,000, delay", CHOSEN, 2000, "C0", "o")
-HASHED = Series("N = 2,000, hash", HASH, 2000, "C3", "s")
-LARGE = Series("N = 1,000,000, delay", CHOSEN, 10**6, "C2", "^", 3)
+DELAYED = SafetyCurve("N = 2,000, delay", CHOSEN, 2000, "C0", "o")
+HASHED = SafetyCurve("N = 2,000, hash", HASH, 2000, "C3", "s")
+LARGE = SafetyCurve("N = 1,000,000, delay", CHOSEN, 10**6, "C2", "^", 3)
 SERIES = (DELAYED, HASHED, LARGE)
 
 Points = Mapping[
@@ -163,7 +163,7 @@ class Safety:
         )
 
 
-def _drawn(series: Series, metric: str, results: Results) -> Drawn:
+def _drawn(series: SafetyCurve, metric: str, results: Results) -> Drawn:
     curve = Curve(series.label, metric, series.cells, _bound, look=series.look, mark=series.mark)
     points = [point(curve, cell, results[cell]) for cell in curve.cells]
     values = [_bound(cell) for cell in curve.cells]

@@ -49,7 +49,7 @@ COLUMNS = ("series", "metric", "members", "runs", "mean", "stderr", "bound", "co
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class ScaleCurve:
     """One curve of each panel."""
 
     label: str
@@ -71,12 +71,12 @@ class Series:
         return tuple(election(self.reading, n, self.loss, VIEW, more=more) for n in SIZES)
 
 
-LOWEST = Series("loss 0.001", CHOSEN, 0.001, "C0", "o")
-MIDDLE = Series("loss 0.2", CHOSEN, 0.2, "C2", "^")
-HIGHEST = Series("loss 0.4", CHOSEN, 0.4, "C3", "v")
-CAPPED = Series(f"loss 0.4, K at most {CAP}", CHOSEN, 0.4, "C4", "x", capped=True)
-HASHED = Series("loss 0.2, thinned by hash", HASH, 0.2, "C5", "D")
-SERIES = (LOWEST, Series("loss 0.1", CHOSEN, 0.1, "C1", "s"), MIDDLE, HIGHEST, CAPPED, HASHED)
+LOWEST = ScaleCurve("loss 0.001", CHOSEN, 0.001, "C0", "o")
+MIDDLE = ScaleCurve("loss 0.2", CHOSEN, 0.2, "C2", "^")
+HIGHEST = ScaleCurve("loss 0.4", CHOSEN, 0.4, "C3", "v")
+CAPPED = ScaleCurve(f"loss 0.4, K at most {CAP}", CHOSEN, 0.4, "C4", "x", capped=True)
+HASHED = ScaleCurve("loss 0.2, thinned by hash", HASH, 0.2, "C5", "D")
+SERIES = (LOWEST, ScaleCurve("loss 0.1", CHOSEN, 0.1, "C1", "s"), MIDDLE, HIGHEST, CAPPED, HASHED)
 
 Points = Mapping[
     tuple[str, str], Sequence[MeasuredPoint]
@@ -95,7 +95,7 @@ def _bound(cell: Measurement) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class ScaleFigure:
     """The figure; it implements `Figure`."""
 
     name: str = "probabilistic-scale"
@@ -151,7 +151,7 @@ class Scale:
         )
 
 
-def _drawn(series: Series, metric: str, results: Results) -> Drawn:
+def _drawn(series: ScaleCurve, metric: str, results: Results) -> Drawn:
     exact: Callable[[Measurement], float] | None = None
     if metric == "rounds" and series.bounded:
         exact = _bound
@@ -251,4 +251,4 @@ def _judge(points: Points) -> list[Finding]:
     ]
 
 
-FIGURES = (Scale(),)
+FIGURES = (ScaleFigure(),)

@@ -92,7 +92,7 @@ def test_every_number_that_is_drawn_is_written(name: str) -> None:
         assert len(labels) == len(set(labels))
 
 
-def asked(ways: dict[everywhere.Way, float]) -> Rendered:
+def asked(ways: dict[everywhere.AskingWay, float]) -> Rendered:
     """As if all learnt the bit in these parts of the runs."""
     return everywhere.drawn(
         {
@@ -114,7 +114,7 @@ def test_everywhere_judges_the_ways_of_asking() -> None:
     assert found.verdict is FAILS
     found = finding(asked(usual | {everywhere.RUSHING: 0.3}), "Conjecture 1")
     assert found.verdict is UNDECIDED
-    assert finding(asked(usual | {everywhere.QUIET: 0.0}), "nobody floods").verdict is FAILS
+    assert finding(asked(usual | {everywhere.QUIET: 0.0}), "no member floods").verdict is FAILS
 
 
 def test_everywhere_plays_what_its_command_says() -> None:
@@ -205,7 +205,7 @@ def test_informed() -> None:
     def deaf(cell: Measurement, means: dict[str, float]) -> dict[str, float]:
         return means | {"informed": 0.9}
 
-    assert finding(made("committee-informed", deaf), "with nobody bad").verdict is FAILS
+    assert finding(made("committee-informed", deaf), "without bad members").verdict is FAILS
 
 
 def test_bits() -> None:

@@ -115,7 +115,7 @@ def test_all_readings_stand_in_every_panel(name: str) -> None:
 
 
 def test_how_far_the_scale_reaches() -> None:
-    cells = scale.Scale().cells()
+    cells = scale.ScaleFigure().cells()
     assert {cell.members for cell in cells} == {10**power for power in range(3, 10)}
     sizes = {
         ballot.sizes[-1]
