@@ -438,6 +438,7 @@ class Supervised:
             "HUSTINGS_MEMBER": member.name,
         }
         environment = environment_for(spec.environment, told, spec.secrets)
+        record = None if self._once is None else self._once.open_file()
         self._log.info(
             "command-start",
             f"{member.name} leads {member.group} in term {term.number}: starting the command",
@@ -454,7 +455,7 @@ class Supervised:
                     lambda: member.until,
                     self._sole,
                     lock,
-                    record=None if self._once is None else self._once.open_file(),
+                    record=record,
                 )
         except OSError as error:
             why = error.strerror or str(error)

@@ -81,12 +81,26 @@ class SuccessFile:
             return ""
         except (OSError, ValueError) as error:
             raise BadInput(f"cannot read {shown(self.path)}: {why(error)}") from None
-        return printable(data[:LONGEST].decode(errors="replace").partition("\n")[0])
+        lines = data[:LONGEST].lstrip(b"\n")
+        return printable(lines.decode(errors="replace").partition("\n")[0])
 
     def open(self) -> int:
-        """A descriptor that a record can be written to."""
+        """A descriptor that a record can be written to.
+
+        A file without a record gets an empty line. So a full disk is noticed before the work is
+        done, and the block that the record needs is there.
+        """
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
-        return os.open(self.path, flags, OWNER_ONLY)
+        descriptor = -1
+        try:
+            descriptor = os.open(self.path, flags, OWNER_ONLY)
+            if not os.fstat(descriptor).st_size:
+                self._put(descriptor, b"\n")
+        except (OSError, ValueError) as error:
+            if descriptor >= 0:
+                os.close(descriptor)
+            raise self._refusal(error) from None
+        return descriptor
 
     def write(self, record: str) -> None:
         """Keep a record, unless there is one."""
@@ -94,10 +108,19 @@ class SuccessFile:
             return
         descriptor = self.open()
         try:
-            os.write(descriptor, record.encode()[: LONGEST - 1] + b"\n")
-            os.fsync(descriptor)
+            self._put(descriptor, record.encode()[: LONGEST - 1] + b"\n")
+        except OSError as error:
+            raise self._refusal(error) from None
         finally:
             os.close(descriptor)
+
+    @staticmethod
+    def _put(descriptor: int, line: bytes) -> None:
+        os.write(descriptor, line)
+        os.fsync(descriptor)
+
+    def _refusal(self, error: OSError | ValueError) -> BadInput:
+        return BadInput(f"cannot keep a success in {shown(self.path)}: {why(error)}")
 
 
 def success_file(group: str, key: str) -> SuccessFile:
@@ -212,7 +235,7 @@ class Once:
             return
         try:
             self.file.write(self.known)
-        except (BadInput, OSError) as error:
+        except BadInput as error:
             said = f"the success is not kept on this machine, only by the members: {error}"
             self._log.warning("once-unrecorded", said)
         self.is_recorded = True

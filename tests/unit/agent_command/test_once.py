@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import select
 import signal
@@ -102,6 +103,35 @@ def test_a_file_keeps_the_first_record(file: SuccessFile) -> None:
     file.write("later")
     assert file.read() == DONE
     assert os.stat(file.path).st_mode & 0o777 == 0o600
+
+
+def test_a_file_makes_room_for_a_record_before_the_work(file: SuccessFile) -> None:
+    for _ in range(2):
+        os.close(file.open())
+        assert Path(file.path).read_bytes() == b"\n", "what a full disk would refuse later"
+        assert file.read() == ""
+    file.write(DONE)
+    os.close(file.open())
+    assert Path(file.path).read_bytes() == b"\n" + DONE.encode() + b"\n"
+    assert file.read() == DONE
+
+
+def test_a_success_that_could_not_be_kept_is_told_before_the_work(
+    file: SuccessFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(descriptor: int, line: bytes) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    before = len(os.listdir("/proc/self/fd"))
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", full)
+        with pytest.raises(BadInput, match=r"^cannot keep a success in \S+: No space left on d"):
+            file.open()
+    missing = SuccessFile(str(tmp_path / "none" / "success"))
+    for attempt in (missing.open, lambda: missing.write(DONE)):
+        with pytest.raises(BadInput, match=r"^cannot keep a success in \S+: No such file"):
+            attempt()
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 def test_what_is_read_is_bounded_and_fit_for_a_log(file: SuccessFile) -> None:
