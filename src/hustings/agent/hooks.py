@@ -95,6 +95,7 @@ class HookOutput:
 
     The pipe is read all the time, so that a hook is never held up by it. Lines above a limit are
     counted and dropped, and then the pipe is read slowly: output cannot use up the event loop.
+    Empty lines are not logged, and count for the limit, too.
     """
 
     def __init__(self, tell: Callable[[str], None]) -> None:
@@ -133,14 +134,12 @@ class HookOutput:
         return heard
 
     def _line(self, line: bytes) -> None:
-        text = line[:LONGEST_LINE].decode(errors="replace").rstrip()
-        if not text:
-            return
         if not self._left:
-            self._dropped += 1
+            self._dropped += bool(line.strip())
             return
         self._left -= 1
-        self._tell(text)
+        if text := line[:LONGEST_LINE].decode(errors="replace").rstrip():
+            self._tell(text)
 
     def close(self) -> None:
         """Read what is there, and stop."""

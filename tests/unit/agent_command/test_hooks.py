@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import pytest
 
 from hustings.agent.command import CommandSpec, Supervised, lease_for
-from hustings.agent.hooks import MOST_LINES, AgentHooks, Hooks
+from hustings.agent.hooks import MOST_LINES, PIECE, SLOW_S, AgentHooks, HookOutput, Hooks
 from hustings.core.errors import BadInput
 from hustings.net.loss_reason import LossReason
 from hustings.net.restarts import Restart, RestartPolicy
@@ -237,6 +239,29 @@ def test_output_without_end_does_not_hold_up_the_member(play: Play) -> None:
         await until(lambda: "which are dropped)" in "".join(it.said))
 
     play(story)
+
+
+def test_empty_lines_without_end_do_not_hold_up_the_member_either() -> None:
+    async def story() -> None:
+        said: list[str] = []
+        output = HookOutput(said.append)
+        os.set_blocking(output.write, False)
+        rounds = taken = 0
+        try:
+            ends = asyncio.get_running_loop().time() + 20 * SLOW_S
+            while asyncio.get_running_loop().time() < ends:
+                rounds += 1
+                with suppress(BlockingIOError):
+                    taken += os.write(output.write, b"\n" * PIECE)
+                await asyncio.sleep(0)
+        finally:
+            os.close(output.write)
+            output.close()
+        assert said == []
+        assert taken <= 24 * PIECE, "the pipe is read slowly"
+        assert rounds > 100, "others have their turn"
+
+    asyncio.run(story())
 
 
 def test_none_runs_for_a_member_that_never_led(play: Play) -> None:
