@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from hustings.agent.supervisor import SETTLE_S
-from tests.agent.processes import agents_in
+from tests.agent.processes import agents_in, wait_agreed
 from tests.net.running import (
     PATIENCE_S,
     WAITING,
@@ -176,6 +176,23 @@ def test_a_log_for_machines(runs: Runs) -> None:
     assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:.]{12}Z", each["time"]) for each in events)
 
 
+def test_a_log_for_machines_has_no_line_for_people(runs: Runs) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        place = f"127.0.0.1:{taken.getsockname()[1]}"
+        away = ("--guard", "etcd://127.0.0.1:1", "--guard-wait", "200ms")
+        for options, said, code in (
+            (("--http", place), f"HTTP address {place} is in use: ", 2),
+            (("--bind", place), f"{place} is in use by another process: ", 2),
+            (away, "guard etcd://127.0.0.1:1 did not answer for 200ms ", 75),
+        ):
+            one = runs.start(WAITING, "--log", "json", *options)
+            assert one.wait() == code
+            last = events_of(one)[-1]
+            assert (last["event"], last["level"], last["code"]) == ("failed", "error", code)
+            assert last["message"].startswith(said)
+            assert (last["group"], last["member"]) == (runs.group, one.name)
+
+
 def test_quiet_says_nothing_and_a_closed_stderr_ends_nothing(runs: Runs) -> None:
     one = runs.start("exec 2>&-; exit 7", "--quiet")
     assert one.wait() == 7
@@ -266,6 +283,7 @@ def test_an_agent_has_hooks_too(tmp_path: Path) -> None:
         one = agents.start(*fast, "--name", "web-1", "--on-lose", f"{notes}; exec sleep 600")
         one.wait_said("hook-ended")
         agents.start(*fast, "--name", "web-2", "--on-lose", notes, "--join", one.address)
+        wait_agreed(agents.all)
         one.signal(signal.SIGTERM)
         assert one.wait_end() == 0
         assert [each["message"] for each in one.said("hook-output")] == [
@@ -274,8 +292,7 @@ def test_an_agent_has_hooks_too(tmp_path: Path) -> None:
         (failed,) = one.said("hook-failed")
         assert failed["message"] == "on-lose did not end within 1s: it was ended"
         assert failed["code"] == 124
-        two = agents.all[1]
-        two.wait_said("hook-ended")
+        agents.all[1].wait_said("hook-ended")
         lines = (tmp_path / "told").read_text().splitlines()
         assert [line.rsplit(" ", 1)[0] for line in lines] == [
             *("on-lead web-1", "on-lose web-1", "on-lead web-2"),

@@ -356,9 +356,16 @@ def _supervised(
 
     common = {"group": wanted.group, "member": wanted.name}
     with Log(sys.stderr, log_format, level, "hustings", common) as events:
-        service = None if answering is None else answering(wanted.group, events)
-        with bridged(events), notes_of(wanted.group, lambda told: events.warning("notice", told)):
-            return event_loop.run(supervise(wanted, spec, events, service))
+        told = notes_of(wanted.group, lambda sentence: events.warning("notice", sentence))
+        try:
+            service = None if answering is None else answering(wanted.group, events)
+            with bridged(events), told:
+                return event_loop.run(supervise(wanted, spec, events, service))
+        except BadInput as error:
+            if log_format != "json":
+                raise
+            events.error("failed", str(error), code=error.exit_code)
+            return error.exit_code
 
 
 def _answering(
