@@ -230,6 +230,7 @@ def test_hooks_of_members_that_take_over(runs: Runs) -> None:
     first = runs.leader()
     (second,) = runs.others(first)
     until(lambda: working(first), "its command runs")
+    assert second.address, "it has met the first"
     assert told(runs) == [f"on-lead {first.name}"]
     first.signal(signal.SIGTERM)
     assert first.wait() == 143
