@@ -221,6 +221,7 @@ class BeatScheduler(Scheduler):  # type: ignore[misc]  # Celery comes without ty
         self._sending = threading.Lock()
         self._closing = False
         self._member: RunningJob | None = None
+        self._own_client: Any = None  # of a state that is not in the broker
         self._due: list[tuple[float, int, str]] = []  # a heap: when, in which order, what
         self._order = 0
         self._open: dict[str, _Run] = {}  # runs that were begun, and may not have been sent
@@ -255,6 +256,8 @@ class BeatScheduler(Scheduler):  # type: ignore[misc]  # Celery comes without ty
             member.stop(_EXIT_S)
         if not self._sending.locked():
             super().close()
+            if self._own_client is not None:
+                self._own_client.close()
 
     @property
     def info(self) -> str:

@@ -10,7 +10,7 @@ import re
 import signal
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -192,29 +192,39 @@ class Leads:
 ENTRY = {"invoices": {"task": TASK, "schedule": 0.0}}  # always due
 
 
-def beat(
-    url: str,
-    group: str,
-    token: int | None = None,
-    schedule: Mapping[str, Any] = ENTRY,
-    store: str | None = None,
-    **conf: Any,
-) -> Any:
-    """A `BeatScheduler` that leads, because a test says so."""
-    app = Celery("shop", broker=url, set_as_current=False)
-    app.conf.task_default_queue = group
-    app.conf.update(conf)
-    app.conf.beat_schedule = dict(schedule)
-    app.conf.hustings_beat = {"group": group} | ({"store": store} if store else {})
-    made: Any = BeatScheduler(app, lazy=True)
-    made.read_setting()
-    made.merge_inplace(app.conf.beat_schedule)
-    made._term = Leads(token)
-    return made
+Beat = Callable[..., Any]
 
 
-def test_a_leader_that_was_replaced_cannot_send(url: str, group: str, client: Any) -> None:
-    old, new = beat(url, group, token=5), beat(url, group, token=6)
+@pytest.fixture
+def beat(url: str, group: str) -> Iterator[Beat]:
+    """Makes beats of one group that lead, because a test says so."""
+    made: list[Any] = []
+
+    def make(
+        token: int | None = None,
+        schedule: Mapping[str, Any] = ENTRY,
+        broker: str = url,
+        store: str | None = None,
+        **conf: Any,
+    ) -> Any:
+        app = Celery("shop", broker=broker, set_as_current=False)
+        app.conf.task_default_queue = group
+        app.conf.update(conf)
+        app.conf.beat_schedule = dict(schedule)
+        app.conf.hustings_beat = {"group": group} | ({"store": store} if store else {})
+        made.append(BeatScheduler(app, lazy=True))
+        made[-1].read_setting()
+        made[-1].merge_inplace(app.conf.beat_schedule)
+        made[-1]._term = Leads(token)
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+def test_a_leader_that_was_replaced_cannot_send(beat: Beat, group: str, client: Any) -> None:
+    old, new = beat(token=5), beat(token=6)
     old.tick()
     new.tick()
     old.tick()
@@ -226,9 +236,9 @@ def test_a_leader_that_was_replaced_cannot_send(url: str, group: str, client: An
 
 
 def test_of_two_leaders_without_a_guard_one_sends_a_run(
-    url: str, group: str, client: Any, caplog: pytest.LogCaptureFixture
+    beat: Beat, group: str, client: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    a, b = beat(url, group), beat(url, group)
+    a, b = beat(), beat()
     assert a._reads(a._term)
     assert b._reads(b._term)
     a.tick()
@@ -243,10 +253,10 @@ def test_of_two_leaders_without_a_guard_one_sends_a_run(
 
 @pytest.mark.parametrize("times", [1, 6])
 def test_a_run_whose_answer_was_lost_is_sent_once(
-    times: int, url: str, group: str, client: Any, monkeypatch: pytest.MonkeyPatch
+    times: int, beat: Beat, group: str, client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Celery itself tries again, a few times, and then the beat does."""
-    made = beat(url, group)
+    made = beat()
     record, lost = type(made._state).record, [True] * times
 
     def loses(self: Any, *words: Any) -> None:
@@ -263,11 +273,11 @@ def test_a_run_whose_answer_was_lost_is_sent_once(
 
 
 def test_a_run_that_was_recorded_and_not_sent_is_sent_by_the_next(
-    url: str, group: str, client: Any, monkeypatch: pytest.MonkeyPatch
+    beat: Beat, url: str, group: str, client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the state in another place than the broker, here another database of the engine."""
     other = url.rpartition("/")[0] + "/1"
-    old, new = (beat(other, group, token, store=url) for token in (1, 2))
+    old, new = (beat(token, broker=other, store=url) for token in (1, 2))
 
     class Killed(BaseException):
         pass
@@ -288,9 +298,9 @@ def test_a_run_that_was_recorded_and_not_sent_is_sent_by_the_next(
     assert found[0].id == stored[b"run:invoices"].decode()
 
 
-def test_a_period_goes_on_where_the_last_leader_was(url: str, group: str, client: Any) -> None:
+def test_a_period_goes_on_where_the_last_leader_was(beat: Beat, group: str, client: Any) -> None:
     hourly = {"invoices": {"task": TASK, "schedule": timedelta(hours=1)}}
-    old, new = (beat(url, group, token, hourly) for token in (1, 2))
+    old, new = (beat(token, hourly) for token in (1, 2))
     old.max_interval = new.max_interval = 0.001
     old.tick()
     old.tick()
@@ -301,34 +311,34 @@ def test_a_period_goes_on_where_the_last_leader_was(url: str, group: str, client
     # An hour and a second later another leader sends at once.
     place = f"{{beat:{group}}}:schedule"
     client.hset(place, "last:invoices", (first - timedelta(seconds=3601)).isoformat())
-    last = beat(url, group, 3, hourly)
+    last = beat(3, hourly)
     last.tick()
     last.tick()
     assert [each.run for each in messages(client, group)] == [1]
     assert timedelta(hours=1) > datetime.now(UTC) - last.schedule["invoices"].last_run_at
 
 
-def test_a_clock_that_was_ahead_stops_nothing(url: str, group: str, client: Any) -> None:
+def test_a_clock_that_was_ahead_stops_nothing(beat: Beat, group: str, client: Any) -> None:
     minutely = {"invoices": {"task": TASK, "schedule": 60.0}}
-    made = beat(url, group, schedule=minutely)
+    made = beat(schedule=minutely)
     place = f"{{beat:{group}}}:schedule"
     client.hset(place, "last:invoices", (datetime.now(UTC) + timedelta(days=9)).isoformat())
     assert made._reads(made._term)
     assert made.schedule["invoices"].last_run_at <= datetime.now(UTC)
 
 
-def test_an_entry_that_is_due_tomorrow_is_looked_at_again_soon(url: str, group: str) -> None:
+def test_an_entry_that_is_due_tomorrow_is_looked_at_again_soon(beat: Beat, group: str) -> None:
     """The machine may sleep meanwhile, and its clock may be set."""
     daily = {"invoices": {"task": TASK, "schedule": timedelta(days=1)}}
-    made = beat(url, group, schedule=daily)
+    made = beat(schedule=daily)
     made.tick()
     assert 0 < made._due[0][0] - time.monotonic() <= made.max_interval
 
 
 def test_a_state_that_cannot_be_read_sends_nothing(
-    url: str, group: str, client: Any, caplog: pytest.LogCaptureFixture
+    beat: Beat, group: str, client: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    made = beat(url, group)
+    made = beat()
     client.hset(f"{{beat:{group}}}:schedule", "last:invoices", "yesterday")
     assert not made._reads(made._term)
     assert messages(client, group) == []
@@ -336,36 +346,36 @@ def test_a_state_that_cannot_be_read_sends_nothing(
 
 
 def test_a_task_that_cannot_be_sent_does_not_hold_others_up(
-    url: str, group: str, client: Any, caplog: pytest.LogCaptureFixture
+    beat: Beat, group: str, client: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     schedule = {"bad": {"task": TASK, "schedule": 0.0, "args": (object(),)}, **ENTRY}
-    made = beat(url, group, schedule=schedule)
+    made = beat(schedule=schedule)
     for _ in range(4):
         made.tick()
     assert [each.run for each in messages(client, group)] == [1, 2, 3]
     assert "Run 1 of bad could not be sent, and is tried again" in caplog.text
 
 
-def test_a_prefix_of_all_keys_holds_for_queue_and_state(url: str, group: str, client: Any) -> None:
-    made = beat(url, group, broker_transport_options={"global_keyprefix": "ours:"})
+def test_a_prefix_of_all_keys_holds_for_queue_and_state(
+    beat: Beat, group: str, client: Any
+) -> None:
+    made = beat(broker_transport_options={"global_keyprefix": "ours:"})
     made.tick()
     assert [each.run for each in messages(client, f"ours:{group}")] == [1]
     assert client.exists(f"{{beat:ours:{group}}}:schedule") == 1
 
 
-def test_a_message_to_all_workers_is_recorded(url: str, group: str, client: Any) -> None:
-    made = beat(
-        url, group, task_queues=[Queue(group, Exchange(group, type="fanout"), routing_key=group)]
-    )
+def test_a_message_to_all_workers_is_recorded(beat: Beat, group: str, client: Any) -> None:
+    made = beat(task_queues=[Queue(group, Exchange(group, type="fanout"), routing_key=group)])
     made.tick()
     made.tick()
     stored = client.hgetall(f"{{beat:{group}}}:schedule")
     assert (stored[b"count:invoices"], stored[b"sent:invoices"]) == (b"2", b"elsewhere")
 
 
-def test_options_of_an_entry_are_kept(url: str, group: str, client: Any) -> None:
+def test_options_of_an_entry_are_kept(beat: Beat, group: str, client: Any) -> None:
     options = {"task_id": "mine", "headers": {"tenant": "a"}, "queue": f"{group}-other"}
-    made = beat(url, group, schedule={"invoices": {**ENTRY["invoices"], "options": options}})
+    made = beat(schedule={"invoices": {**ENTRY["invoices"], "options": options}})
     made.tick()
     (text,) = client.lrange(f"{group}-other", 0, -1)
     headers = json.loads(text)["headers"]
