@@ -5,8 +5,10 @@
 
 `make quick` runs this after ruff and mypy. What is uncommitted or new counts as changed. A changed
 test runs, and for a changed module those tests that mirror its room: `tests/unit/sim` for
-`src/hustings/sim/world.py`. A room without such a folder has tests in `tests/<room>`; of these run
-the ones that have the module's name in theirs. `make test` runs everything.
+`src/hustings/sim/world.py`. For `src/hustings/lab/options.py` these are the files of
+`tests/unit/lab`, without the folders of the rooms in it. A room without such a folder has tests in
+`tests/<room>`; of these run the ones that have the module's name in theirs. `make test` runs
+everything.
 """
 
 from __future__ import annotations
@@ -60,9 +62,15 @@ def _of_test(path: PurePosixPath, root: Path) -> list[str]:
 
 def _of_module(rooms: list[str], stem: str, root: Path) -> list[str]:
     for depth in range(len(rooms), 0, -1):
-        mirror = "/".join(("tests", "unit", *rooms[:depth]))
-        if (root / mirror).is_dir():
-            return [mirror]
+        mirror = root.joinpath("tests", "unit", *rooms[:depth])
+        if mirror.is_dir():
+            source = root.joinpath("src", "hustings", *rooms[:depth])
+            inner = {each.name for each in source.glob("[a-z]*/")}
+            # A large room has rooms of its own, whose tests are nearer to their modules.
+            if any((mirror / name).is_dir() for name in inner):
+                near = [*mirror.glob("test_*.py"), *mirror.glob("[a-z]*/")]
+                return [str(each.relative_to(root)) for each in near if each.name not in inner]
+            return [str(mirror.relative_to(root))]
     if not rooms:
         return [f"tests/unit/test_{stem}.py"] * (root / f"tests/unit/test_{stem}.py").is_file()
     beside = root / "tests" / rooms[0]

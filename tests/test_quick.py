@@ -26,6 +26,7 @@ def tree(tmp_path: Path) -> Path:
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
+    (tmp_path / "src/hustings/lab/kernels").mkdir(parents=True)
     return tmp_path
 
 
@@ -35,7 +36,8 @@ def tree(tmp_path: Path) -> Path:
         (["src/hustings/sim/world.py"], ["tests/unit/sim"]),
         (["src/hustings/sim/models/loss.py"], ["tests/unit/sim"]),
         (["src/hustings/lab/kernels/heap.py"], ["tests/unit/lab/kernels"]),
-        (["src/hustings/lab/runs/block.py"], ["tests/unit/lab"]),
+        (["src/hustings/lab/runs/block.py"], ["tests/unit/lab/test_options.py"]),
+        (["src/hustings/lab/options.py"], ["tests/unit/lab/test_options.py"]),
         (["src/hustings/net/wire.py"], ["tests/net/test_wire.py", "tests/net/test_wire_edges.py"]),
         (["src/hustings/net/nowhere.py", "README.md", "src/hustings/joining.py"], []),
         (["tests/net/test_wire.py"], ["tests/net/test_wire.py"]),
