@@ -10,7 +10,6 @@ replaced.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable
 
 from hustings.core.choice import MemberId
@@ -21,6 +20,7 @@ from hustings.guard.urls import GuardUrl
 from hustings.layers.gossip.layer import GossipContext
 from hustings.layers.lease import LeaseLayer
 from hustings.net.agreed_config import Field
+from hustings.net.clock import member_clock
 from hustings.net.node import MemberNode
 from hustings.quorum import QuorumConfig, QuorumLeaseLayer
 from hustings.quorum.layer import Move
@@ -149,7 +149,7 @@ class GroupVoters:
 
     def watch(self, note: Callable[[str], None]) -> None:
         """Report the reason when it lasts, and whenever it changes."""
-        loop = asyncio.get_running_loop()
+        clock = member_clock()
         said: str | None = None
         begun = False
         doubted = -1
@@ -161,21 +161,21 @@ class GroupVoters:
             for move in self._layer.take_moves():
                 note(self._moved(move))
             asked = self._layer.configurations
-            if asked.nonce and doubted != self.number and loop.time() > asked.asked + _FIRST_LOOK:
+            if asked.nonce and doubted != self.number and clock.time() > asked.asked + _FIRST_LOOK:
                 doubted = self.number
                 note(_UNCONFIRMED)
             recovery, excuse = self._layer.recovery, self.excuse()
             if excuse is not None and excuse != said:
-                note(f"this voter {recovery.excuse(loop.time())}")
+                note(f"this voter {recovery.excuse(clock.time())}")
             elif excuse is None and said is not None:
                 note("this voter votes now")
             if recovery.founded and not begun:
                 begun = True
                 note(_BEGUN)
             said = excuse
-            loop.call_later(_LOOK, look)
+            clock.call_later(_LOOK, look)
 
-        loop.call_later(_FIRST_LOOK, look)
+        clock.call_later(_FIRST_LOOK, look)
 
     def _moved(self, move: Move) -> str:
         """Why this member uses other voters from now on, in a sentence."""

@@ -38,6 +38,7 @@ from hustings.core.durations import show_duration
 from hustings.core.errors import BadInput
 from hustings.core.messages import Message
 from hustings.layers.gossip.messages import WelcomeMsg
+from hustings.net.clock import member_clock
 from hustings.net.control_messages import ConfigConflictMsg, ConfigMsg
 from hustings.net.limits import Rates
 from hustings.net.transport import Endpoint
@@ -150,7 +151,7 @@ class ConfigCheck:
     def __init__(self, node: MemberNode, config: AgreedConfig) -> None:
         self._node = node
         self._config = config
-        self._loop = asyncio.get_running_loop()
+        self._clock = member_clock()
         self._asked: dict[int, Endpoint] = {}  # by the number of the question
         self._tellable = 0.0  # the time from which the group may be told again
         self._answers = Rates(_ANSWERS, _ANSWERS, 1)  # any process may send questions
@@ -221,7 +222,7 @@ class ConfigCheck:
 
     def stranger(self, source: Endpoint) -> None:
         """A frame with another label came: ask its sender for its configuration."""
-        now = self._loop.time()
+        now = self._clock.time()
         if not self._config.observer and self._strangers.allow(source, now):
             self._question(source, now)
 
@@ -244,7 +245,7 @@ class ConfigCheck:
             if asked is None or asked[0] != source[0]:
                 return
             del self._asked[message.nonce]
-        elif found and self._answers.allow(None, self._loop.time()):
+        elif found and self._answers.allow(None, self._clock.time()):
             self._node.introduce(source, self._message(message.nonce, answer=True))
         if found and not must:
             self._note("settings", self._name(sender), source, found)
@@ -267,10 +268,10 @@ class ConfigCheck:
         if self._node.lease_layer is not None and _guarded(theirs):
             config = _digest(f"{field.name}={there}" for field, there in found)
             witness = CompetingMember(sender, config, theirs.members, theirs.led)
-            self._rivals.answered(where, witness, self._loop.time())
+            self._rivals.answered(where, witness, self._clock.time())
             self._judge()
             if self._timer is None:
-                self._timer = self._loop.call_later(_LOOK, self._look)
+                self._timer = self._clock.call_later(_LOOK, self._look)
 
     def _conflict(
         self, sender: MemberId, theirs: ConfigMsg, where: Endpoint, found: list[tuple[Field, str]]
@@ -302,7 +303,7 @@ class ConfigCheck:
             return
         config = _digest(f"{field.name}={there}" for field, there in found)
         witness = CompetingMember(sender, config, theirs.members, theirs.led)
-        self._rivals.answered(where, witness, self._loop.time())
+        self._rivals.answered(where, witness, self._clock.time())
         self._judge()
         if not self._barred and theirs.members < self._members:
             self._note("smaller", "a group that is smaller", where, found, "it must not lead")
@@ -314,18 +315,18 @@ class ConfigCheck:
         self._look_for(theirs.peers)
         self._tell(where)
         if self._timer is None:
-            self._timer = self._loop.call_later(_LOOK, self._look)
+            self._timer = self._clock.call_later(_LOOK, self._look)
 
     def _tell(self, where: Endpoint) -> None:
         """Tell the group about a member that differs; the leader will ask that member itself."""
-        now = self._loop.time()
+        now = self._clock.time()
         if now >= self._tellable:
             self._tellable = now + _ASKING
             self._node.transmit(None, ConfigConflictMsg(*where))
 
     def _look_for(self, endpoints: Iterable[Endpoint]) -> None:
         """Ask other members of that group, so that each counts by its own answer."""
-        now = self._loop.time()
+        now = self._clock.time()
         there = self._rivals.there(now)
         known = {*there, *self._asked.values()}
         for endpoint in tuple(endpoints)[:_PEERS]:
@@ -343,16 +344,16 @@ class ConfigCheck:
         if self._node.closed:
             return
         self._judge()
-        now = self._loop.time()
+        now = self._clock.time()
         there = self._rivals.there(now)
         for endpoint in there:
             self._question(endpoint, now)
         if there:
-            self._timer = self._loop.call_later(_LOOK, self._look)
+            self._timer = self._clock.call_later(_LOOK, self._look)
 
     def _judge(self) -> None:
         """Stop leading for as long as a group that outweighs this one is there."""
-        now = self._loop.time()
+        now = self._clock.time()
         outweighed = self._rivals.outweigh(self._members, self._led, now)
         if outweighed and not self._barred:
             self._barred, self._was_led = True, self._led
@@ -392,7 +393,7 @@ class ConfigCheck:
         so: str = "",
     ) -> None:
         # The log limits use the names of the fields: a sender could choose ever new values.
-        now, words = self._loop.time(), differing(found)
+        now, words = self._clock.time(), differing(found)
         fields = " ".join([kind, *(field.name for field, _ in found)])
         if now < self._noted.get((who, fields), -_SILENCE) + _SILENCE:
             return

@@ -37,6 +37,7 @@ from hustings.layers.gossip.messages import GossipMsg, JoinMsg, LeaveMsg, PullMs
 from hustings.layers.leadership.layer import WAITING
 from hustings.layers.leadership.standing import is_observer
 from hustings.net.addresses import Address, is_loopback, reaches_family
+from hustings.net.clock import member_clock
 from hustings.net.limits import Reason, WireVersions, show_versions, stranger
 from hustings.net.transport import Endpoint
 from hustings.net.udp import is_own_host
@@ -115,10 +116,10 @@ class Bootstrap:
 
     def __init__(self, node: MemberNode, join_wait: float, rule: StartRule) -> None:
         self._node = node
-        self._loop = asyncio.get_running_loop()
+        self._clock = member_clock()
         self._join_wait = join_wait
         self._rule = rule
-        self._began = self._loop.time()
+        self._began = self._clock.time()
         self._timer: asyncio.TimerHandle | None = None
         self._seen: dict[Endpoint, tuple[float, str]] = {}  # at the addresses of seeds, and when
         self._kept: dict[MemberId, list[tuple[float, Received]]] = {}
@@ -133,13 +134,13 @@ class Bootstrap:
     def begin(self) -> None:
         """The node starts: hold its member back if it has to wait."""
         node = self._node
-        self._began = self._loop.time()
+        self._began = self._clock.time()
         free = node.lease_layer is not None or node.leadership.observer
         self._asks = not free and self._need > 1
         self.open = free or not (self._asks or self._silent_here())
         node.leadership.held_back = not self.open
         if not self.open:
-            self._timer = self._loop.call_later(_LOOK, self._look)
+            self._timer = self._clock.call_later(_LOOK, self._look)
 
     def hold(self) -> None:
         """A reason to wait was found after the start; a member that takes part goes on."""
@@ -148,7 +149,7 @@ class Bootstrap:
             node.upon(node.leadership.hold_back)
             if node.leadership.held_back:
                 self.open = False
-                self._timer = self._loop.call_later(_LOOK, self._look)
+                self._timer = self._clock.call_later(_LOOK, self._look)
 
     def stop(self) -> None:
         """The node stops."""
@@ -165,7 +166,7 @@ class Bootstrap:
         if self._node.address_validation.answered(got.sender) is not None:
             return True
         kept = self._kept.pop(got.sender, [])
-        self._kept[got.sender] = [*kept[1 - _MOST_KEPT :], (self._loop.time(), got)]
+        self._kept[got.sender] = [*kept[1 - _MOST_KEPT :], (self._clock.time(), got)]
         if len(self._kept) > _MOST_KEPT:
             del self._kept[next(iter(self._kept))]
         self._ask(got.sender)
@@ -175,7 +176,7 @@ class Bootstrap:
         """The messages of a member that were kept, if it has answered by now."""
         if self._node.address_validation.answered(sender) is None:
             return []
-        since = self._loop.time() - _KEPT
+        since = self._clock.time() - _KEPT
         return [got for at, got in self._kept.pop(sender, []) if at >= since]
 
     def refused(self, to: Endpoint) -> None:
@@ -197,7 +198,7 @@ class Bootstrap:
     def _note(self, endpoint: Endpoint, words: str) -> None:
         if not self.open and endpoint in self._node.seeds.endpoints:
             self._seen.pop(endpoint, None)
-            self._seen[endpoint] = (self._loop.time(), words)
+            self._seen[endpoint] = (self._clock.time(), words)
             if len(self._seen) > _MOST_SEEN:
                 del self._seen[next(iter(self._seen))]
 
@@ -222,7 +223,7 @@ class Bootstrap:
 
     @property
     def _waited(self) -> bool:
-        return self._loop.time() >= self._began + self._join_wait
+        return self._clock.time() >= self._began + self._join_wait
 
     def check(self) -> None:
         """Let the member take part if nothing is waited for any more."""
@@ -290,7 +291,7 @@ class Bootstrap:
         if not self._asks:
             return False
         rule, longest = self._rule, inf if self._rule.alone is None else self._rule.alone
-        if self._waited and self._loop.time() >= self._began + longest:
+        if self._waited and self._clock.time() >= self._began + longest:
             return False
         own = self._waited and not self._multicasts and self._only_own_seeds()
         if own and rule.expect is None and not rule.never:
@@ -382,9 +383,9 @@ class Bootstrap:
             self._decide()
         self.check()
         if not self.open:
-            self._timer = self._loop.call_later(_LOOK, self._look)
-            if self._waited and self._loop.time() >= self._next_words:
-                self._next_words = self._loop.time() + _TELL
+            self._timer = self._clock.call_later(_LOOK, self._look)
+            if self._waited and self._clock.time() >= self._next_words:
+                self._next_words = self._clock.time() + _TELL
                 self._say()
 
     def _say(self) -> None:
@@ -394,7 +395,7 @@ class Bootstrap:
             *self._words_about_seeds(),
             *self._words_about_here(),
         ]
-        now, (before, at) = self._loop.time(), self._said
+        now, (before, at) = self._clock.time(), self._said
         said = frozenset(sentences)
         if not sentences or (said == before and now < at + _REMIND):
             return
@@ -484,7 +485,7 @@ class Bootstrap:
             )
         if any(self._is_observer_at(each) for each in others):
             return f"{seed}: an observer, which never leads"
-        since = self._loop.time() - _RECALLED
+        since = self._clock.time() - _RECALLED
         seen = [self._seen[each] for each in others if each in self._seen]
         words = next((words for at, words in seen if at >= since), "no answer")
         return f"{seed}: {words}"

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from hustings.core.choice import MemberId
+from hustings.net.clock import member_clock
 from hustings.net.control_messages import HelloMsg, ProbeMsg, ProcessEndedMsg
 from hustings.net.transport import Endpoint, Watch
 from hustings.net.wire import Direction
@@ -63,7 +64,7 @@ class CrashWatch:
         member = node.address_book.owner(to)
         if member is None:
             return
-        now = asyncio.get_running_loop().time()
+        now = member_clock().time()
         times, first = self._refusals.pop(to, (0, now))
         if now - first > _FRESH:
             times, first = 0, now
@@ -176,7 +177,7 @@ class CrashWatch:
     def _ask(self, member: MemberId, tell: float) -> None:
         """Try to connect first: a refusal can be forged, and other members can err."""
         place = self._node.address_book.place(member)
-        now = asyncio.get_running_loop().time()
+        now = member_clock().time()
         if now - self._knocked.get(member, -_KNOCK) < _KNOCK:
             return  # other members have noticed the same end, and all of them have said so
         self._knocked.pop(member, None)
@@ -211,7 +212,7 @@ class CrashWatch:
     def _later(self, work: Callable[[], None]) -> asyncio.TimerHandle:
         soonest, latest = _UNHURRIED
         wait = soonest + (latest - soonest) * self._node.runner.rng.random()
-        return asyncio.get_running_loop().call_later(wait, work)
+        return member_clock().call_later(wait, work)
 
     def _unhurried(self, work: Callable[[], None]) -> None:
         """Do something later, unless this node has stopped by then."""

@@ -16,6 +16,7 @@ from hustings.core.choice import MemberId
 from hustings.core.errors import BadInput
 from hustings.core.names import member_id
 from hustings.net.addresses import Address
+from hustings.net.clock import member_clock, sleep
 from hustings.net.control_messages import ProbeMsg
 from hustings.net.transport import Endpoint
 
@@ -66,7 +67,7 @@ class Discovery:
                 chosen = self._node.runner.rng.sample(strangers, count)
                 for place, endpoint in enumerate(chosen):
                     self.approach(endpoint, asks=place < asked)
-                await asyncio.sleep(_COMPANY if company else wait)
+                await sleep(_COMPANY if company else wait)
                 asked = 1.0 if company else _GROWTH * asked
                 wait = first if company else max(first, min(_ALONE[1], _GROWTH * wait))
         finally:
@@ -81,7 +82,7 @@ class Discovery:
         try:
             local.keep()
         except BadInput as error:
-            self._node.rejections.say("local", f"{error}", asyncio.get_running_loop().time())
+            self._node.rejections.say("local", f"{error}", member_clock().time())
         missing = (each is None or member_id(each.name) not in view for each in local.found)
         if not company or any(missing):
             local.look()
@@ -91,7 +92,7 @@ class Discovery:
         if self._node.stack.membership.partial:
             return []  # with a partial view, an unknown member is not a missing one
         unanswered = not self._node.stack.membership.joined
-        book, now = self._node.address_book, asyncio.get_running_loop().time()
+        book, now = self._node.address_book, member_clock().time()
         found = dict.fromkeys([*self._node.seeds.endpoints, *book.lost(now)])
         view = self._node.stack.membership.view
         return [

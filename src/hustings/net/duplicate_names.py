@@ -26,6 +26,7 @@ from hustings.core.choice import MemberId
 from hustings.core.errors import BadInput, HustingsError
 from hustings.core.messages import Message
 from hustings.layers.gossip.messages import GossipMsg, JoinMsg, LeaveMsg, PullMsg, WelcomeMsg
+from hustings.net.clock import member_clock
 from hustings.net.control_messages import NameTakenMsg, OldIncarnationMsg, ProbeMsg, ProbeReplyMsg
 from hustings.net.filter import UNNUMBERED
 from hustings.net.limits import Rates, Reason
@@ -123,8 +124,8 @@ class DuplicateNames:
         self._ask(member, None)
 
     def _ask(self, member: MemberId, said: Received | None) -> None:
-        node, loop = self._node, asyncio.get_running_loop()
-        endpoint, now = node.address_book.endpoint(member), loop.time()
+        node, clock = self._node, member_clock()
+        endpoint, now = node.address_book.endpoint(member), clock.time()
         if endpoint is None or len(self._doubts) >= _AT_ONCE:
             return
         if now - self._asked.get(member, -_PAUSE) < _PAUSE:
@@ -136,7 +137,7 @@ class DuplicateNames:
         if len(self._asked) > _ASKED:
             del self._asked[next(iter(self._asked))]
         nonce = 1 + node.runner.rng.below(1 << 53)
-        timer = loop.call_later(_ANSWER, self._silent, nonce)
+        timer = clock.call_later(_ANSWER, self._silent, nonce)
         self._doubts[nonce] = Doubt(member, said, endpoint, timer)
         node.transmit(member, ProbeMsg(nonce))
 
@@ -164,7 +165,7 @@ class DuplicateNames:
         old = self._node.stack.membership.circle.entry(said.sender)
         if newcomer is not None and old is not None:
             taken = NameTakenMsg(old.place, old.incarnation, said.incarnation)
-            now = asyncio.get_running_loop().time()
+            now = member_clock().time()
             self._answer(newcomer.endpoint, taken, now, said.sender)
 
     def _silent(self, nonce: int) -> None:
@@ -174,7 +175,7 @@ class DuplicateNames:
             self._admit(doubt.said, doubt.endpoint)
 
     def _admit(self, said: Received, endpoint: Endpoint) -> None:
-        if self._node.filter.admit(said, asyncio.get_running_loop().time()):
+        if self._node.filter.admit(said, member_clock().time()):
             self._node.accept(said, endpoint)
 
     def taken(self, message: NameTakenMsg, source: Endpoint) -> None:
@@ -194,7 +195,7 @@ class DuplicateNames:
         self._ask_duplicate(place.endpoint)
 
     def _ask_duplicate(self, there: Endpoint) -> None:
-        now, claim = asyncio.get_running_loop().time(), self._claim
+        now, claim = member_clock().time(), self._claim
         if claim is not None and claim.endpoint == there and now - claim.at < _ANSWER:
             return
         nonce = 1 + self._node.runner.rng.below(1 << 53)
@@ -211,7 +212,7 @@ class DuplicateNames:
                 "name used twice",
                 f"a process at {where} uses this member's name too: stop one of the two. Without "
                 "a key any process can say so, and this member goes on",
-                asyncio.get_running_loop().time(),
+                member_clock().time(),
             )
 
     def met(self, source: Endpoint, said: Received | None = None) -> None:
@@ -231,7 +232,7 @@ class DuplicateNames:
             if source in node.seeds.endpoints:
                 self._ask_duplicate(source)
             return
-        now = asyncio.get_running_loop().time()
+        now = member_clock().time()
         if source != node.transport.endpoint and not isinstance(message, ProbeReplyMsg):
             nonce = message.nonce if isinstance(message, ProbeMsg) else 0
             self._answer(source, ProbeReplyMsg(nonce), now)
@@ -244,7 +245,7 @@ class DuplicateNames:
         lost its name if the later incarnation is at another address.
         """
         node = self._node
-        got, now = node.filter.unheard, asyncio.get_running_loop().time()
+        got, now = node.filter.unheard, member_clock().time()
         if got is None:
             return
         if isinstance(got.message, JoinMsg):

@@ -22,6 +22,7 @@ from hustings.layers.gossip.messages import MAX_ATTRIBUTES
 from hustings.layers.leadership.standing import is_observer, with_attribute
 from hustings.net import loss_reason, telemetry
 from hustings.net.campaign import Campaign, Term
+from hustings.net.clock import clock_of
 from hustings.net.fork import tell_of_forks
 from hustings.net.logs import DEBUG, ERROR, INFO, NOTE, WARNING, MemberLog
 from hustings.net.loss_reason import LossReason
@@ -128,7 +129,8 @@ class Member:
         self._paused_for = 0.0  # seconds
         self._asking: asyncio.TimerHandle | None = None  # until a pause is taken for a loss
         self._loop = asyncio.get_running_loop()
-        self.clock = self._loop.time  # callable from any thread
+        self.clock = self._loop.time  # of the program; callable from any thread
+        self._member_clock = clock_of(self._loop)
         tell_of_forks(self)
         self._metrics = MetricsRecorder(self.clock)
 
@@ -173,7 +175,7 @@ class Member:
 
     @property
     def until(self) -> float | None:
-        """When the lease of this leader ends, on the loop's clock; None if there is none."""
+        """When the lease of this leader ends, on the clock of members; None if there is none."""
         lease_layer = None if self._node is None or self._forked else self._node.lease_layer
         return None if lease_layer is None else lease_layer.until
 
@@ -186,7 +188,7 @@ class Member:
         if lease_layer is None:
             return inf
         until = lease_layer.until
-        return 0.0 if until is None else max(0.0, until - self.clock())
+        return 0.0 if until is None else max(0.0, until - self._member_clock.time())
 
     @property
     def stale_bound(self) -> float:
@@ -582,7 +584,7 @@ class Member:
                 return False
             self._paused, self._paused_for = before, self._node.recent_stall
             limit = self._node.leadership.settings.leaderless_limit
-            self._asking = self._loop.call_later(limit, self._asked_in_vain)
+            self._asking = self._member_clock.call_later(limit, self._asked_in_vain)
             reason = loss_reason.stalled(self._paused_for, self.bound)
             said = f"asks whether another member leads (term {before.term}): {reason}"
             self.log.say(WARNING, ASKS, said, term=before.term, reason=reason.kind)

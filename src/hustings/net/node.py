@@ -35,6 +35,7 @@ from hustings.layers.measurement import Measuring
 from hustings.net.addresses import Address, reaches_family
 from hustings.net.agreed_config import ObserverLabel
 from hustings.net.bootstrap import ANY_START, Bootstrap, StartRule
+from hustings.net.clock import member_clock
 from hustings.net.control_messages import (
     ConfigConflictMsg,
     ConfigMsg,
@@ -145,16 +146,16 @@ class MemberNode:
         self.crash_watch = CrashWatch(self)
         self._duplicate_names = DuplicateNames(self)
         self._member_claims = MemberClaims(self)
-        self._observer_label = ObserverLabel(filter.wire, asyncio.get_running_loop().time())
+        self._observer_label = ObserverLabel(filter.wire, member_clock().time())
         self.rejections, self.other_versions = RejectionLog(self.note, OURS), OtherVersions(self)
         self._seen: tuple[int, tuple[MemberId, ...]] = (-1, ())
         self._ranked = -1
         self.search, self.bootstrap = Discovery(self), Bootstrap(self, join_wait, start_rule)
         self._seeking: asyncio.Task[None] | None = None
-        self._loop = asyncio.get_running_loop()
+        self._clock = member_clock()
         self._closed = False
         filter.implies = self.election.implies
-        stack.credible = lambda who, said: filter.credible(who, said, self._loop.time())
+        stack.credible = lambda who, said: filter.credible(who, said, self._clock.time())
 
     # Start and stop
 
@@ -167,8 +168,8 @@ class MemberNode:
         if not (self.seeds.addresses or self.seeds.local_endpoints or self.transport.reaches_all):
             self._enter()
         else:
-            self._loop.call_later(self._join_wait, self._enter)
-        self._seeking = self._loop.create_task(self.search.seek())
+            self._clock.call_later(self._join_wait, self._enter)
+        self._seeking = asyncio.get_running_loop().create_task(self.search.seek())
 
     def leave(self) -> None:
         """Say goodbye."""
@@ -285,7 +286,7 @@ class MemberNode:
     def recent_stall(self) -> float:
         """The length of a stall of this process that ended just now, or 0."""
         stall = self.runner.last_stall
-        if stall is None or self._loop.time() > stall[0] + _RECENT_S:
+        if stall is None or self._clock.time() > stall[0] + _RECENT_S:
             return 0.0
         return stall[1]
 
@@ -370,7 +371,7 @@ class MemberNode:
             Reason.UNHANDLED.value,
             f"could not handle a {kind_of(message)} of member {sender}, and goes on without it "
             f"({why}): a member lies, or this is a defect of the protocol",
-            self._loop.time(),
+            self._clock.time(),
             label=Reason.UNHANDLED.value,
         )
 
@@ -416,7 +417,7 @@ class MemberNode:
         reason = refusal_of(data, self.filter.wire)
         if reason is not None:
             self.filter.counters.count(reason)
-            self.rejections.saw(reason, source, self._loop.time(), versions_of(data))
+            self.rejections.saw(reason, source, self._clock.time(), versions_of(data))
         return reason is None
 
     def _read(self, data: bytes, source: Endpoint, direction: Direction) -> bool:
@@ -427,7 +428,7 @@ class MemberNode:
         if direction is Direction.DATAGRAM and is_across(data):
             if self.other_versions.took(data, source):
                 return False
-        now = self._loop.time()
+        now = self._clock.time()
         got = self.filter.incoming(data, direction, now, self._duplicate_names.doubts)
         if got is None:
             self._refused_to_read(data, source, direction)
@@ -447,7 +448,7 @@ class MemberNode:
 
     def accept(self, got: Received, source: Endpoint) -> None:
         """Hand a message to the part that handles it."""
-        message = self._member_claims.heard(got, source, self._loop.time())
+        message = self._member_claims.heard(got, source, self._clock.time())
         if message is None:
             return
         self.traffic.received[kind_of(message)] += 1
@@ -504,7 +505,7 @@ class MemberNode:
         elif reason is Reason.OLD_INCARNATION:
             self._duplicate_names.out_of_date(source)
         elif reason is Reason.OTHER_PROTOCOL:
-            mine = self._observer_label.refused(self._loop.time())
+            mine = self._observer_label.refused(self._clock.time())
             if not mine and self.config_check is not None:
                 self.config_check.stranger(source)
         if reason is not None:
@@ -512,7 +513,7 @@ class MemberNode:
         if got is not None and reason in STALE and self.filter.lost_count(got):
             self._duplicate_names.ask(got.sender)
         if reason is not None and not (reason is Reason.ECHO and source == self.transport.endpoint):
-            self.rejections.saw(reason, source, self._loop.time(), versions_of(data))
+            self.rejections.saw(reason, source, self._clock.time(), versions_of(data))
 
     def refused(self, to: Endpoint) -> None:
         if not self._closed:

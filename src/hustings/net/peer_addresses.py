@@ -40,6 +40,7 @@ from hustings.core.names import is_member_name
 from hustings.layers.gossip.membership import Membership
 from hustings.layers.gossip.messages import MAX_PLACE
 from hustings.net.addresses import Address, is_loopback, parse_address
+from hustings.net.clock import member_clock
 from hustings.net.control_messages import ProbeMsg
 from hustings.net.limits import Reason
 from hustings.net.transport import Endpoint
@@ -358,7 +359,7 @@ class AddressValidation:
     # Inside
 
     def _now(self) -> float:
-        return asyncio.get_running_loop().time()
+        return member_clock().time()
 
     def _news(self, member: MemberId) -> tuple[int, int]:
         """How new the news of a member is; for a member without gossip, the time it was heard."""
@@ -403,7 +404,7 @@ class AddressValidation:
     def _look_again(self) -> None:
         """Start a timer for what still waits."""
         if (self._wanted or self._held) and self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(_ANSWER, self._later)
+            self._timer = member_clock().call_later(_ANSWER, self._later)
 
     def _later(self) -> None:
         self._timer = None

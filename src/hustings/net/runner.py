@@ -35,6 +35,7 @@ from hustings.core.messages import Message
 from hustings.core.outcome import Elected, NoLeader, Outcome
 from hustings.core.streams import Stream
 from hustings.core.view import View
+from hustings.net.clock import member_clock
 from hustings.net.stall_detector import StallDetector
 from hustings.net.storage import NotPersisted, Storage
 
@@ -120,10 +121,10 @@ class Runner:
         self._pause = pause
         self.lax = lax
         self._went: tuple[TimerKey, float] | None = None  # the lax timer that fires, when ripe
-        self._loop = asyncio.get_running_loop()
-        self.now = self._loop.time
+        self._clock = member_clock()
+        self.now = self._clock.time
         self._timers: dict[TimerKey, Armed] = {}
-        self._ran = self._loop.time()
+        self._ran = self._clock.time()
         self._stall_detector = stall_detector or StallDetector(self._ran)
         self._retry: asyncio.TimerHandle | None = None
         self._stopped = False
@@ -141,14 +142,14 @@ class Runner:
             self._arm(key, delay)
 
     def _arm(self, key: TimerKey, delay: float) -> None:
-        now, ripe = self._loop.time(), inf
+        now, ripe = self._clock.time(), inf
         due = now + delay
         if key in self.lax:
             ripe = due
             if self._went is not None and self._went[0] == key and self._went[1] + delay > now:
                 ripe = self._went[1] + delay
             due = ripe + _LAXITY * delay
-        self._timers[key] = Armed(due, self._loop.call_at(due, self._fire, key), ripe)
+        self._timers[key] = Armed(due, self._clock.call_at(due, self._fire, key), ripe)
 
     def disarm(self, key: TimerKey) -> None:
         armed = self._timers.pop(key, None)
@@ -205,7 +206,7 @@ class Runner:
 
     def _wake(self) -> bool:
         """Whether a timer was due and nothing ran for too long; then the election is told first."""
-        now = self._loop.time()
+        now = self._clock.time()
         ran, self._ran = self._ran, now
         self._stall_detector.beat(now)
         # Usually one of these holds, and the due time need not be known.
@@ -225,7 +226,7 @@ class Runner:
         """Delay all timers by the length of a stall: what they wait for may have come meanwhile."""
         for key, armed in list(self._timers.items()):
             armed.handle.cancel()
-            self._arm(key, max(0.0, armed.due + gap - self._loop.time()))
+            self._arm(key, max(0.0, armed.due + gap - self._clock.time()))
 
     def _fire(self, key: TimerKey) -> None:
         armed = self._timers[key]
@@ -239,7 +240,7 @@ class Runner:
 
     def _accompany(self) -> None:
         """Fire lax timers that have waited for another event."""
-        now = self._loop.time()
+        now = self._clock.time()
         for key in self.lax:
             armed = self._timers.get(key)
             if armed is not None and armed.ripe <= now and self.stalled is None:
@@ -290,10 +291,10 @@ class Runner:
     def _stall(self, ctx: NetContext, error: NotPersisted) -> None:
         if self.stalled is None:
             self.stalled = ctx
-            self._stalled_since = self._loop.time()
+            self._stalled_since = self._clock.time()
             self._owner.note(f"{error}; this member is silent until it can be")
             self._owner.told(NoLeader(UNWRITABLE))
-        self._retry = self._loop.call_later(_AGAIN, self._try_again, ctx)
+        self._retry = self._clock.call_later(_AGAIN, self._try_again, ctx)
 
     def _try_again(self, ctx: NetContext) -> None:
         """Go on, if the fields can be stored now.
@@ -304,9 +305,9 @@ class Runner:
         try:
             self._storage.persist(ctx.fields)
         except NotPersisted:
-            self._retry = self._loop.call_later(_AGAIN, self._try_again, ctx)
+            self._retry = self._clock.call_later(_AGAIN, self._try_again, ctx)
             return
-        now = self._loop.time()
+        now = self._clock.time()
         gap, self.stalled, self._ran = now - self._stalled_since, None, now
         self._owner.note("the state can be written again")
         if gap > self._pause:

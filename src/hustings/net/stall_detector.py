@@ -12,6 +12,8 @@ from collections import deque
 from math import inf
 from weakref import WeakKeyDictionary
 
+from hustings.net.clock import clock_of
+
 _LAPSE = 0.1  # seconds without a beat that are recorded: shorter than any pause
 _LAPSES = 16
 
@@ -61,5 +63,5 @@ def stall_detector_of(loop: asyncio.AbstractEventLoop) -> StallDetector:
     """The detector that all members on one event loop share."""
     detector = _detectors.get(loop)
     if detector is None:
-        detector = _detectors[loop] = StallDetector(loop.time())
+        detector = _detectors[loop] = StallDetector(clock_of(loop).time())
     return detector

@@ -21,6 +21,7 @@ from typing import Protocol
 
 from hustings.core.errors import BadInput
 from hustings.core.streams import Stream
+from hustings.net.clock import sleep
 from hustings.net.wire import Direction, tag_of
 
 Endpoint = tuple[str, int]  # a host by number, and a port
@@ -220,10 +221,10 @@ async def keep(
             checks += 1
             if checks <= _CHECKS:
                 if wait := leisure():
-                    await asyncio.sleep(wait)
+                    await sleep(wait)
                 continue  # check whether a process is still there
         checks = 0
-        await asyncio.sleep(pause)
+        await sleep(pause)
         pause = min(LONGEST, 2 * pause)
 
 

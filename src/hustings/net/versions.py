@@ -40,6 +40,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from hustings.core.digests import blake2b
+from hustings.net.clock import member_clock
 from hustings.net.control_messages import ConfigMsg
 from hustings.net.limits import Rates, Reason, WireVersions, show_versions
 from hustings.net.transport import Endpoint
@@ -95,7 +96,7 @@ class OtherVersions:
 
     def __init__(self, node: MemberNode) -> None:
         self._node = node
-        self._loop = asyncio.get_running_loop()
+        self._clock = member_clock()
         sealed = node.filter.wire.ring is not None
         self._rates = (
             Rates(_ANSWERS, _AT_ONCE, _STRANGERS)
@@ -120,7 +121,7 @@ class OtherVersions:
 
         Returns a frame for members of wire version 2 to send along, while this member is alone.
         """
-        echo, now = _echo(data), self._loop.time()
+        echo, now = _echo(data), self._clock.time()
         _keep(self._sent, echo, now, _SENT)
         node = self._node
         if len(node.stack.membership.view) > 1 or node.leadership.observer:
@@ -132,7 +133,7 @@ class OtherVersions:
 
     def _is_answer(self, echo: bytes) -> bool:
         """Whether an answer repeats what this node sent lately."""
-        return self._loop.time() - self._sent.get(echo, -LASTING) < LASTING
+        return self._clock.time() - self._sent.get(echo, -LASTING) < LASTING
 
     @property
     def there(self) -> Collection[Endpoint]:
@@ -150,7 +151,7 @@ class OtherVersions:
         """What came lately; the rest is forgotten."""
         if not found:
             return {}
-        now = self._loop.time()
+        now = self._clock.time()
         for endpoint in [each for each, (_, at) in found.items() if now - at >= LASTING]:
             del found[endpoint]
         return {endpoint: value for endpoint, (value, _) in found.items()}
@@ -207,7 +208,7 @@ class OtherVersions:
         passed_on: bool = False,
     ) -> None:
         """Answer a frame with a NOTICE that is not longer."""
-        if not self._rates.allow(source, self._loop.time()):
+        if not self._rates.allow(source, self._clock.time()):
             return
         oldest, written, newest = versions
         for named in (peers, peers[:1], ()):
@@ -238,7 +239,7 @@ class OtherVersions:
             self._takes_part
             and node.lease_layer is None
             and node.config_check is not None
-            and self._rates.allow(source, self._loop.time())
+            and self._rates.allow(source, self._clock.time())
         ):
             words = f"of wire version {OURS.written}"
             answer = node.config_check.answer_as(message.nonce, words)
@@ -251,7 +252,7 @@ class OtherVersions:
         node = self._node
         if OURS.meets(said.versions):
             return
-        now = self._loop.time()
+        now = self._clock.time()
         _keep(self._passed_on if said.passed_on else self._heard, source, (said, now), _MOST)
         for peer in said.peers[:_PEERS]:
             if is_address(*peer) and peer != node.transport.endpoint:
@@ -262,7 +263,7 @@ class OtherVersions:
             node.rejections.saw(Reason.UNKNOWN_VERSION, source, now, said.versions)
             node.bootstrap.unread(source, Reason.UNKNOWN_VERSION, said.versions)
         if self._timer is None:
-            self._timer = self._loop.call_later(_ASKING, self._ask)
+            self._timer = self._clock.call_later(_ASKING, self._ask)
 
     def told(self) -> list[str]:
         """What is known of the members that a newcomer waits for; a line for each range."""
@@ -279,7 +280,7 @@ class OtherVersions:
     def _ask(self) -> None:
         """Introduce this member again where such members are or may be."""
         self._timer = None
-        node, now = self._node, self._loop.time()
+        node, now = self._node, self._clock.time()
         if node.closed or node.bootstrap.open:
             return  # a member that takes part looks for others as it always does
         told = list(dict.fromkeys([*self._fresh(self._heard), *self._fresh(self._passed_on)]))
@@ -288,7 +289,7 @@ class OtherVersions:
         for endpoint in [*told[:_ASKED], *asked]:
             node.introduce(endpoint, node.stack.membership.card(asks=False))
         if told or named:
-            self._timer = self._loop.call_later(_ASKING, self._ask)
+            self._timer = self._clock.call_later(_ASKING, self._ask)
 
 
 def _is_ahead(said: VersionNotice) -> bool:
