@@ -2,6 +2,7 @@
 
     python -m scripts.measure_group                      # 3 and 5 members, an hour each
     python -m scripts.measure_group --members 3 --hours 6
+    python -m scripts.measure_group --members 3 --hours 6 --skip-quiet
     python -m scripts.measure_group --loss 0.1 --crash   # a group that is disturbed, for the digest
 
 The digest covers each datagram with its time, sender, receiver and length, and each change of a
@@ -27,7 +28,12 @@ HOUR = 3600.0
 
 
 def rested(
-    members: int, hours: float, *, loss: float = 0.0, crash: bool = False
+    members: int,
+    hours: float,
+    *,
+    loss: float = 0.0,
+    crash: bool = False,
+    skip_quiet: bool = False,
 ) -> tuple[float, int, str]:
     """Processor time of a group after it has settled, its datagrams, and the digest."""
     digest = hashlib.blake2b(digest_size=16)
@@ -45,11 +51,11 @@ def rested(
             group.join(f"m{number}")
         leader = group.settle()
         began = time.process_time()
-        group.advance(hours * HOUR / 2)
+        group.advance(hours * HOUR / 2, skip_quiet=skip_quiet)
         if crash:
             group.kill(leader)
             group.settle()
-        group.advance(hours * HOUR / 2)
+        group.advance(hours * HOUR / 2, skip_quiet=skip_quiet)
         took = time.process_time() - began
         sent = group.network.tally["sent"]
         for each in group.log:
@@ -69,10 +75,21 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--hours", type=float, default=1.0, help="of virtual time")
     parser.add_argument("--loss", type=float, default=0.0)
     parser.add_argument("--crash", action="store_true", help="the leader crashes halfway")
+    parser.add_argument(
+        "--skip-quiet", action="store_true", help="skip the time in which nothing happens"
+    )
     chosen = parser.parse_args(arguments)
+    if chosen.skip_quiet and chosen.loss:
+        parser.error("where datagrams are lost it is never quiet: leave --loss or --skip-quiet out")
     print(f"{'members':>7} {'hours':>6} {'processor':>10} {'datagrams':>10}  digest")
     for members in chosen.members:
-        took, sent, digest = rested(members, chosen.hours, loss=chosen.loss, crash=chosen.crash)
+        took, sent, digest = rested(
+            members,
+            chosen.hours,
+            loss=chosen.loss,
+            crash=chosen.crash,
+            skip_quiet=chosen.skip_quiet,
+        )
         print(f"{members:>7} {chosen.hours:>6g} {took:>9.2f}s {sent:>10,}  {digest}")
     return 0
 

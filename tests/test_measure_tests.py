@@ -52,3 +52,9 @@ def test_a_group_at_rest_does_the_same_again() -> None:
     assert sent > 100
     assert rested(3, 0.01)[1:] == (sent, digest)
     assert rested(3, 0.01, crash=True)[2] != digest
+
+
+def test_a_group_at_rest_sends_little_where_quiet_time_is_skipped() -> None:
+    _, sent, digest = rested(3, 6.0, crash=True, skip_quiet=True)
+    assert 100 < sent < 1_000
+    assert rested(3, 6.0, crash=True, skip_quiet=True)[1:] == (sent, digest)

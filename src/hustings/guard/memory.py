@@ -117,6 +117,11 @@ class Register:
                 self._successor = None if to is None else (to, self.now() + self._ttl)
                 self._wake()
 
+    def prolong(self, seconds: float) -> None:
+        """Go on as if the holder had renewed its lease all this time; for tests."""
+        with self._lock:
+            self._until += self.rate * seconds
+
     def recover(self, above: int) -> None:
         with self._lock:
             self._base = max(self._base, above)
@@ -175,6 +180,16 @@ class Registers:
         """All registers of one address, for tests to stop."""
         with self._making:
             return [each for (where, _), each in self._made.items() if where == space]
+
+    def all(self) -> list[Register]:
+        """All registers."""
+        with self._making:
+            return list(self._made.values())
+
+    def prolong(self, seconds: float) -> None:
+        """Go on as if all holders had renewed their leases all this time; for tests."""
+        for register in self.all():
+            register.prolong(seconds)
 
     def drop_unused(self) -> None:
         """Forget the registers whose guards are all closed, with their leases and tokens."""

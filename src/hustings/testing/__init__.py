@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from hustings.testing.memory_network import Conditions as Conditions
     from hustings.testing.memory_network import MemoryNetwork as MemoryNetwork
     from hustings.testing.memory_network import MemoryTransport as MemoryTransport
+    from hustings.testing.quiet import NotQuiet as NotQuiet
     from hustings.testing.recorded import RecordedMember as RecordedMember
     from hustings.testing.recorded import RecordingContext as RecordingContext
     from hustings.testing.recorded import recording as recording
@@ -79,6 +80,7 @@ _WHERE = {
     "MemoryNetwork": "memory_network",
     "MemoryTransport": "memory_network",
     "Multicast": "effects",
+    "NotQuiet": "quiet",
     "NotSettled": "async_group",
     "NotVirtual": "clock",
     "Persist": "effects",
@@ -116,6 +118,7 @@ __all__ = [
     "MemoryNetwork",
     "MemoryTransport",
     "Multicast",
+    "NotQuiet",
     "NotSettled",
     "NotVirtual",
     "Persist",

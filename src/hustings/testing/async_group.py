@@ -21,9 +21,10 @@ from hustings.joining import join
 from hustings.net.member import Member
 from hustings.net.member_state import Leadership
 from hustings.net.transport import Endpoint
-from hustings.testing.clock import MemberProcess, VirtualLoop
+from hustings.testing.clock import MemberProcess, VirtualLoop, of_members
 from hustings.testing.faults import LEADER, Fault
 from hustings.testing.memory_network import Conditions, MemoryNetwork, MemoryTransport
+from hustings.testing.quiet import NotQuiet, QuietTime
 
 SEEDS = 5  # members whose addresses a new member gets
 WITHIN = 60.0  # seconds in which a group should agree
@@ -89,12 +90,15 @@ class AsyncGroup:
         self.label = label
         self.network = MemoryNetwork(loop, derive(seed, "network"), conditions)
         self.log: list[Logged] = []
+        self.joining = 0  # members that are about to join
         self._options = dict(options)
         self._seats: dict[str, _Seat] = {}
         self._context = copy_context()  # for work that belongs to no member
         self._stirred = asyncio.Event()
         self._buried: list[MemberProcess] = []
         self._spawned: list[asyncio.Task[Any]] = []
+        self._quiet = QuietTime(self)
+        loop.quiet_checks.append(self._quiet.lasts)
 
     # Questions
 
@@ -112,6 +116,11 @@ class AsyncGroup:
     def paused(self) -> list[str]:
         """The members that are paused."""
         return [name for name in self.up if self._holder(name).process.held is not None]
+
+    @property
+    def running(self) -> dict[str, Member]:
+        """The members that are up by name, paused or not, in the order of joining."""
+        return {name: self._holder(name).member for name in self.up}
 
     @property
     def leaders(self) -> list[str]:
@@ -217,10 +226,12 @@ class AsyncGroup:
     def heal(self) -> None:
         """Undo all partitions and cuts."""
         self.network.heal()
+        self._quiet.disturb()
 
     def weather(self, **conditions: Any) -> None:
         """From now on the network has other delays, loss, duplicates or reordering."""
         self.network.conditions = replace(self.network.conditions, **conditions)
+        self._quiet.disturb()
 
     def isolate(self, name: str) -> None:
         """A member can reach no other one, and no other one can reach it."""
@@ -235,6 +246,7 @@ class AsyncGroup:
         for there in self._endpoints_beside(name):
             self.network.mend(here, there)
             self.network.mend(there, here)
+        self._quiet.disturb()
 
     def _endpoints_beside(self, name: str) -> list[Endpoint]:
         return [seat.endpoint for other, seat in self._seats.items() if other != name]
@@ -283,9 +295,22 @@ class AsyncGroup:
 
     # Time
 
-    async def advance(self, seconds: float) -> None:
-        """Let virtual time pass."""
-        await asyncio.sleep(seconds)
+    async def advance(self, seconds: float, *, skip_quiet: bool = False) -> None:
+        """Let virtual time pass.
+
+        With `skip_quiet`, time in which nothing happens in the group is skipped: members stand
+        still, as if all machines were suspended, until the next timer of a program. Whenever
+        something happens (a program calls a member, a fault), the group is played until it has been
+        quiet for some seconds. `NotQuiet` says why that cannot be, if time cannot be skipped now.
+        """
+        if not skip_quiet:
+            await asyncio.sleep(seconds)
+            return
+        refusal = self._quiet.refusal()
+        if refusal is not None:
+            raise NotQuiet(f"quiet time cannot be skipped: {refusal}")
+        with self.loop.skipping():
+            await asyncio.sleep(seconds)
 
     async def settle(
         self, among: Iterable[str] | None = None, *, within: float = WITHIN, steady: float = 0.0
@@ -416,9 +441,16 @@ class AsyncGroup:
         return holder
 
     async def _open(self, seat: _Seat) -> Member:
+        self.joining += 1
+        try:
+            return await self._join(seat)
+        finally:
+            self.joining -= 1
+
+    async def _join(self, seat: _Seat) -> Member:
         seat.incarnations += 1
         process = MemberProcess(seat.name)
-        context = process.context()
+        context = of_members(process.context())
         transport = context.run(MemoryTransport, self.network, seat.endpoint)
         try:
             joining = context.run(
@@ -465,6 +497,7 @@ class AsyncGroup:
 
     def _stir(self) -> None:
         self._stirred.set()
+        self._quiet.disturb()
 
 
 async def _end(tasks: Iterable[asyncio.Task[Any]]) -> None:

@@ -9,6 +9,10 @@ taken more virtual time or more callbacks than allowed, or when a callback fails
 real world (sockets, threads, processes) is refused. A guard in memory (`memory://`) that is used
 here has the lease times of this clock, and shares nothing with other loops.
 
+Members have a clock of their own (`MemberClock`), which usually shows the same time. Inside a
+`skipping` block, while every group on the loop says that it is quiet, time jumps to the next timer
+of a program. Meanwhile the clock of members stands still, so no member has anything to do.
+
 >>> with asyncio.Runner(loop_factory=VirtualLoop) as runner:
 ...     runner.run(asyncio.sleep(3600))
 ...     runner.get_loop().time()
@@ -23,8 +27,8 @@ import math
 import socket
 import threading
 from collections import deque
-from collections.abc import Callable, Coroutine, Generator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from contextvars import Context, ContextVar, copy_context
 from typing import Any, NoReturn, TypeVar, TypeVarTuple
 
@@ -33,6 +37,7 @@ from hustings.guard.memory import Registers
 
 MOST_SECONDS = 86_400.0  # of virtual time in one run
 MOST_CALLBACKS = 20_000_000  # in one run: minutes of real time
+LEAST_JUMP = 0.1  # seconds: less is played, since a jump costs about as much
 
 _T = TypeVar("_T")
 _Ts = TypeVarTuple("_Ts")
@@ -72,10 +77,18 @@ class MemberProcess:
         """A context whose callbacks are this process's."""
         context = copy_context()
         context.run(_process.set, self)
+        context.run(_of_members.set, False)
         return context
 
 
 _process: ContextVar[MemberProcess | None] = ContextVar("process", default=None)
+_of_members: ContextVar[bool] = ContextVar("of_members", default=False)
+
+
+def of_members(context: Context) -> Context:
+    """The same context, marked as one of members: what happens in it is not a program's work."""
+    context.run(_of_members.set, True)
+    return context
 
 
 def _owner(context: Context | None) -> MemberProcess | None:
@@ -133,6 +146,91 @@ class _Timer(asyncio.TimerHandle):
             super()._run()
 
 
+class _MemberTimer(_Timer):
+    """A timer on the clock of members: it moves when time is skipped."""
+
+    __slots__ = ("due",)
+    _when: float
+
+    def __init__(
+        self,
+        due: float,
+        when: float,
+        callback: Callable[..., object],
+        args: Sequence[Any],
+        loop: VirtualLoop,
+        context: Context | None,
+        place: int,
+    ) -> None:
+        super().__init__(when, callback, args, loop, context, place)
+        self.due = due  # on the clock of members
+
+    # The time is a part of the base class's hash, and changes here.
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+    def move(self, when: float) -> None:
+        """It fires at another time of the loop."""
+        self._when = when
+        self.rank = (when, self.rank[1])
+
+    def _run(self) -> None:
+        self.loop.clock_of_members.reached(self.due)
+        super()._run()
+
+
+class MemberClock:
+    """The clock of all members on one loop: it stands still while the loop skips quiet time."""
+
+    __slots__ = ("_latest", "_loop", "skipped", "used")
+
+    def __init__(self, loop: VirtualLoop) -> None:
+        self._loop = loop
+        self._latest = 0.0  # so that it never runs back, whatever rounding does
+        self.skipped = 0.0  # seconds so far
+        self.used = 0.0  # when a program last made members do something
+
+    def time(self) -> float:
+        """Seconds that members have lived through."""
+        now = self._loop.time()
+        return max(now - self.skipped, self._latest) if self.skipped else now
+
+    def call_later(
+        self,
+        delay: float,
+        callback: Callable[[*_Ts], object],
+        *args: *_Ts,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """Call when `delay` seconds of this clock have passed."""
+        return self.call_at(self.time() + delay, callback, *args, context=context)
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[[*_Ts], object],
+        *args: *_Ts,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """Call at the time `when` of this clock."""
+        if not _of_members.get():  # a program has called a member
+            self.used = self.time()
+            if context is None:
+                context = of_members(copy_context())
+        return self._loop.arm_for_members(when, when + self.skipped, callback, args, context)
+
+    def reached(self, due: float) -> None:
+        """A timer is due."""
+        self._latest = max(self._latest, due)
+
+    def skip(self, until: float) -> float:
+        """Stand still until this time of the loop; the seconds that are skipped."""
+        now, before = self.time(), self.skipped
+        self._latest = now
+        self.skipped = until - now
+        return self.skipped - before
+
+
 class _Jump:
     """Takes the place of a loop's selector: instead of waiting for sockets, it moves time."""
 
@@ -177,6 +275,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._selector = _Jump(self)
         self._now = 0.0
         self.registers = Registers(self.time)  # of guards in memory
+        self.clock_of_members = MemberClock(self)
+        self.quiet_checks: list[Callable[[], bool]] = []  # one of each group on this loop
+        self._skipping = 0  # blocks that have not ended
         self._clock_resolution = math.ulp(0.0)  # a timer is due at its deadline, not before
         self._armed = 0
         self._most_seconds = most_seconds
@@ -247,6 +348,55 @@ class VirtualLoop(asyncio.BaseEventLoop):
         if self.is_closed():
             raise RuntimeError("the virtual loop is closed")
 
+    def arm_for_members(
+        self,
+        due: float,
+        when: float,
+        callback: Callable[[*_Ts], object],
+        args: tuple[*_Ts],
+        context: Context | None,
+    ) -> asyncio.TimerHandle:
+        """Call when the clock of members shows `due`: at `when`, unless time is skipped."""
+        self._check_open()
+        if math.isnan(when):
+            raise ValueError("a timer needs a time, and not-a-number is none")
+        self._armed += 1
+        timer = _MemberTimer(due, when, callback, args, self, context, self._armed)
+        heapq.heappush(self._scheduled, timer)
+        timer._scheduled = True
+        return timer
+
+    # Quiet time
+
+    @contextmanager
+    def skipping(self) -> Iterator[None]:
+        """A block in which quiet time is skipped."""
+        self._skipping += 1
+        try:
+            yield
+        finally:
+            self._skipping -= 1
+
+    def _skip(self) -> None:
+        """If it is quiet, let members stand still until the next timer of a program."""
+        if not isinstance(self._scheduled[0], _MemberTimer):
+            return
+        if not all(quiet() for quiet in self.quiet_checks):
+            return
+        programs = [
+            timer.when()
+            for timer in self._scheduled
+            if not (isinstance(timer, _MemberTimer) or timer.cancelled())
+        ]
+        until = min(programs, default=self._now)
+        if until - self._now < LEAST_JUMP:
+            return
+        self.registers.prolong(self.clock_of_members.skip(until))
+        for timer in self._scheduled:
+            if isinstance(timer, _MemberTimer):
+                timer.move(timer.due + self.clock_of_members.skipped)
+        heapq.heapify(self._scheduled)
+
     # Processes
 
     def adopt(self, thing: object, process: MemberProcess) -> None:
@@ -313,6 +463,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
         if timeout is None:
             raise Stuck(self._standstill())
         if timeout > 0:
+            if self._skipping:
+                self._skip()
             following = self._scheduled[0].when()
             if following - self._began > self._most_seconds:
                 raise RanTooLong(

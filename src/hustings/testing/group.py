@@ -125,9 +125,13 @@ class Group:
         """Let faults happen; at the end all of them are put right."""
         self._wait("inject", lambda: self.inside.inject(faults))
 
-    def advance(self, seconds: float) -> None:
-        """Let virtual time pass."""
-        self._wait("advance", lambda: self.inside.advance(seconds))
+    def advance(self, seconds: float, *, skip_quiet: bool = False) -> None:
+        """Let virtual time pass; with `skip_quiet`, skip the time in which nothing happens.
+
+        Members stand still then, as if all machines were suspended, until a program or a fault does
+        something. `NotQuiet` says why time cannot be skipped now.
+        """
+        self._wait("advance", lambda: self.inside.advance(seconds, skip_quiet=skip_quiet))
 
     def run(self, work: Awaitable[_T]) -> _T:
         """Run a coroutine, or await a task, on the group's clock."""

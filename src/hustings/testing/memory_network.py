@@ -26,6 +26,7 @@ from functools import partial
 
 from hustings.core.errors import BadInput
 from hustings.core.streams import Stream, derive
+from hustings.net.clock import clock_of, sleep
 from hustings.net.transport import (
     RECONNECT,
     TRANSFER,
@@ -37,6 +38,7 @@ from hustings.net.transport import (
     keep,
 )
 from hustings.net.wire import Direction
+from hustings.testing.clock import of_members
 
 HELD_UP = 3.0  # a datagram that is overtaken takes up to this many times the delay in addition
 RESEND = 0.2  # seconds until lost data of a connection is sent again; doubled each time
@@ -111,6 +113,7 @@ class MemoryNetwork:
     ) -> None:
         """`multicast`: whether one datagram can be sent to all members."""
         self.loop = loop
+        self.clock = clock_of(loop)
         self.conditions = conditions or Conditions()  # may be replaced at any time
         self.multicast = multicast
         self.tally: Counter[str] = Counter()  # of datagrams: sent, delivered, lost, ...
@@ -120,7 +123,8 @@ class MemoryNetwork:
         self._cuts: dict[tuple[Endpoint, Endpoint], None] = {}
         self._links: dict[tuple[Endpoint, Endpoint], Stream] = {}
         self._calls = 0
-        self._context = copy_context()  # what is under way belongs to no member
+        self.connecting = 0  # callers that wait for something to get through
+        self._context = of_members(copy_context())  # what is under way belongs to no process
 
     # Ports
 
@@ -172,6 +176,11 @@ class MemoryNetwork:
         """Undo all cuts."""
         self._cuts.clear()
 
+    @property
+    def has_cuts(self) -> bool:
+        """Whether any cut is in effect."""
+        return bool(self._cuts)
+
     def is_cut(self, sender: Endpoint, to: Endpoint) -> bool:
         """Whether a cut stops what one sends to the other."""
         return (sender, to) in self._cuts
@@ -191,7 +200,7 @@ class MemoryNetwork:
             self.tally["doubled"] += 1
             times = 2
         for _ in range(times):
-            self.loop.call_later(
+            self.clock.call_later(
                 self.conditions.way(rng), self._arrive, sender, to, data, context=self._context
             )
 
@@ -223,6 +232,13 @@ class MemoryNetwork:
 
     async def connect(self, caller: MemoryTransport, to: Endpoint) -> MemoryConnection:
         """Call; `ConnectionRefusedError` if none listens. Waits for ever if nothing answers."""
+        self.connecting += 1
+        try:
+            return await self._connect(caller, to)
+        finally:
+            self.connecting -= 1
+
+    async def _connect(self, caller: MemoryTransport, to: Endpoint) -> MemoryConnection:
         here = caller.endpoint
         await self.travel(here, to)
         port = self._ports.get(to)
@@ -247,9 +263,9 @@ class MemoryNetwork:
         rng = self._link(source, to)
         again = RESEND
         while self._is_lost(source, to, rng):
-            await asyncio.sleep(again)
+            await sleep(again)
             again = min(RESEND_LONGEST, 2 * again)
-        await asyncio.sleep(self.conditions.way(rng))
+        await sleep(self.conditions.way(rng))
 
     def say(self, line: MemoryConnection, data: bytes) -> None:
         """A frame arrives at the far end of a connection, unless the connection is closed."""
@@ -266,7 +282,7 @@ class MemoryNetwork:
     def hang_up(self, line: MemoryConnection) -> None:
         """The far end closes; its machine tells the caller, repeatedly if messages are lost."""
         self._unplug(line)
-        self._tell(line, RESEND, self.loop.time() + FAREWELL)
+        self._tell(line, RESEND, self.clock.time() + FAREWELL)
 
     def _unplug(self, line: MemoryConnection) -> None:
         port = self._ports.get(line.to)
@@ -274,14 +290,14 @@ class MemoryNetwork:
             port.lines.pop(line, None)
 
     def _tell(self, line: MemoryConnection, again: float, until: float) -> None:
-        if line.ended.done() or self.loop.time() > until:
+        if line.ended.done() or self.clock.time() > until:
             return
         rng = self._link(line.to, line.caller)
         if self._is_lost(line.to, line.caller, rng):
             following = min(RESEND_LONGEST, 2 * again)
-            self.loop.call_later(again, self._tell, line, following, until, context=self._context)
+            self.clock.call_later(again, self._tell, line, following, until, context=self._context)
         else:
-            self.loop.call_later(self.conditions.way(rng), self._told, line, context=self._context)
+            self.clock.call_later(self.conditions.way(rng), self._told, line, context=self._context)
 
     def _told(self, line: MemoryConnection) -> None:
         if not line.ended.done():
@@ -341,7 +357,7 @@ class MemoryTransport:
             return
         for after in self._faults.departures(to):
             if after:
-                self._network.loop.call_later(after, self._send, to, data, context=self._context)
+                self._network.clock.call_later(after, self._send, to, data, context=self._context)
             else:
                 self._send(to, data)
 
@@ -454,7 +470,7 @@ class MemoryTransport:
             raise OSError("cut on purpose")
         async with asyncio.timeout(within):
             line = await self._network.connect(self, to)
-        began = self._network.loop.time()
+        began = self._network.clock.time()
         try:
             first = hello()
             if first is not None:
@@ -463,7 +479,7 @@ class MemoryTransport:
             await line.ended
         finally:
             self._network.forget(line)
-        return self._network.loop.time() - began
+        return self._network.clock.time() - began
 
     def _spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         task = self._network.loop.create_task(work, context=self._context.copy())
