@@ -17,12 +17,10 @@ from hustings.core.choice import Candidate
 from hustings.core.messages import TOKEN_PACE, Message, Term, kind_of
 from hustings.guard.base import HIGHEST_LIFT, LARGEST_TOKEN
 from hustings.layers.gossip.messages import Entry, GossipMsg
-from hustings.layers.leadership.messages import HandOverMsg
 from hustings.layers.lease import LeaseHeldMsg
 from hustings.net.limits import Reason
 from hustings.net.storage import incarnation_by_clock
 from hustings.net.validation import MONTH, RELEASED, SHORT_STEP, STEP, NumberBounds, bounds
-from hustings.protocols.announce.messages import AnnounceMsg
 from hustings.protocols.bully import CoordinatorMsg, ElectionMsg
 from hustings.protocols.registry import JOINED
 from hustings.quorum.messages import KINDS
@@ -59,7 +57,7 @@ def made(kind: Any, name: str, value: int, who: int) -> Any:
     if kind is bytes:
         return b""
     if kind is Candidate:
-        return Candidate(who, (("~incumbency", float(value)),))
+        return Candidate(who, (("~standing", float(value)),))
     origin, parts = get_origin(kind), get_args(kind)
     if origin is Annotated:
         return made(parts[0], name, value, who)
@@ -285,17 +283,6 @@ def test_the_first_token_of_a_quorum_is_believed(behind_s: float) -> None:
     knowing.said(LeaseHeldMsg(3, 7))
     for plausible in (NumberBounds([LeaseHeldMsg]), knowing):
         assert plausible.refuses(1, told, NOW - behind_s, 0.0) is None
-
-
-def test_priority_is_bounded_like_a_term() -> None:
-    plausible = NumberBounds([HandOverMsg, AnnounceMsg])
-    claim = AnnounceMsg(1, 1, Candidate(4, (("~incumbency", 2.0**52),)))
-    assert plausible.refuses(4, claim, NOW, 0.0) is Reason.IMPLAUSIBLE_NUMBER
-    assert plausible.refuses(4, HandOverMsg(4, 1, 2.0**52), NOW, 0.0) is Reason.IMPLAUSIBLE_NUMBER
-    assert (
-        plausible.refuses(4, HandOverMsg(4, 1, float("inf")), NOW, 0.0) is Reason.IMPLAUSIBLE_NUMBER
-    )
-    assert plausible.refuses(4, HandOverMsg(4, 1, -1.0), NOW, 0.0) is None
 
 
 def test_rumours_of_absurd_counters_shut_nobody_out() -> None:

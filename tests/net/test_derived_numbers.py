@@ -84,7 +84,7 @@ def test_what_follows_from_the_largest_terms_is_believed(protocol: str, tmp_path
         kinds = group.member("a").node.filter.wire.codec.kinds
         for value in (STEP, jump - 1, jump, jump + SHORT_STEP, jump + 2 * SHORT_STEP):
             for speakers in ((), (STRANGER, STRANGER + 1)):
-                say(group, HandOverMsg(group.member("b").id, value, 0.0), speakers)
+                say(group, HandOverMsg(group.member("b").id, value), speakers)
                 for kind in kinds:
                     if has_numbers(kind) and kind not in KINDS:
                         say(group, right(kind, "", value, group.member("b").id), speakers)
@@ -106,7 +106,7 @@ def test_a_call_leads_to_no_term_beyond_the_bound(tmp_path: Path) -> None:
         group.settle(steady=1.0)
         date = time.time()
         jump, speakers = bounds(date, 1).jump, (STRANGER, STRANGER + 1)
-        say(group, HandOverMsg(group.member("a").id, jump, 0.0), speakers)
+        say(group, HandOverMsg(group.member("a").id, jump), speakers)
         for sequence in (jump // 5 + 2**32 - 99, jump // 2, jump, bounds(date, 1).end):
             call = Call(sequence, STRANGER, 7)
             say(group, InitMsg(call, 1, 0.0), speakers)

@@ -67,7 +67,7 @@ class Liar:
         if kind is int:
             return rng.choice([*self.ids, STRANGER]) if name in IDS else self.number()
         if kind is Candidate:
-            told = [(), (("~incumbency", 3.0),), (("~standing", -2.0),), (("~standing", -1e6),)]
+            told = [(), (("~standing", 1.0),), (("~standing", -2.0),), (("~standing", -1e6),)]
             return Candidate(rng.choice([*self.ids, STRANGER]), rng.choice(told))
         origin, parts = get_origin(kind), get_args(kind)
         if origin is Annotated:

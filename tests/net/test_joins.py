@@ -353,7 +353,7 @@ def test_a_state_directory_that_cannot_be_made_is_refused(tmp_path: Path) -> Non
         ({"choice": "highest:cpu"}, "cpu"),
         ({"attributes": {"cpu": float("nan")}}, "must be finite"),
         ({"attributes": {"cpu": "fast"}}, "must be a number"),
-        ({"attributes": {"~incumbency": 3}}, "begin with ~ are taken"),
+        ({"attributes": {"~standing": 1}}, "begin with ~ are taken"),
         ({"seeds": ["10.0.0.1:port"]}, "seed"),
         ({"seeds": ["255.255.255.255:7400"]}, "stands for every address"),
         ({"name": "a", "state": ""}, "state names no directory"),

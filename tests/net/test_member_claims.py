@@ -97,7 +97,7 @@ def test_what_may_be_given_here_may_come_from_elsewhere() -> None:
     for text in ("cpu", "cpu load", "dur\u00e9e", "\u6e2c\u5b9a", "x" * 64):
         assert checked_attributes({text: 1.0})
         assert presentable(Candidate(1, ((text, 1.0),)))
-    assert presentable(Candidate(1, (("~incumbency", 1.0), ("~standing", -2.0))))
+    assert presentable(Candidate(1, (("cpu", 1.0), ("~standing", -2.0))))
     assert not presentable(Candidate(1, (("cpu", 1.0), ("cpu", 2.0)))), "which of the two?"
 
 

@@ -177,7 +177,7 @@ def test_a_process_counts_once_under_however_many_names_it_answers() -> None:
 
 
 @pytest.mark.parametrize(
-    "tells", [ElectionMsg(1), CoordinatorMsg(5), LeaderInfoMsg((member_id("b"),), 5, 0.0)]
+    "tells", [ElectionMsg(1), CoordinatorMsg(5), LeaderInfoMsg((member_id("b"),), 5)]
 )
 def test_an_election_of_one_that_does_not_answer_is_not_heard(tells: Message) -> None:
     """Of one that answers it would end the wait."""

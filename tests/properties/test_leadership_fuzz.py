@@ -18,24 +18,21 @@ from hustings.layers.detector.heartbeat import HeartbeatConfig
 from hustings.layers.detector.layer import DetectorLayer
 from hustings.layers.leadership.layer import LeadershipConfig
 from hustings.layers.leadership.messages import MAX_TERM, HandOverMsg, LeaderInfoMsg, LeaderQueryMsg
-from hustings.layers.leadership.standing import OBSERVER, accepts, with_priority, with_standing
+from hustings.layers.leadership.standing import OBSERVER, accepts, with_standing
 from hustings.protocols.bully import Bully, CoordinatorMsg, ElectionMsg, OkMsg
 from hustings.protocols.registry import ANNOUNCING, COMPARED, LARGE, classes
 from hustings.testing.effects import Declare, Effect, Multicast, Send, SetTimer
-from tests.unit.layers.leadership.members import ORDER, LeadingMember
+from tests.unit.layers.leadership.members import LeadingMember, order
 
 MOST = 64  # bytes of what a leadership layer says of one leader
 
 extremes = st.sampled_from([-(2**63) - 1, -1, 0, MAX_TERM, MAX_TERM + 1, 2**63, 2**64 - 1])
 terms = st.integers(0, 9) | extremes
 ids = st.integers(1, 6) | extremes
-priorities = st.sampled_from(
-    [0.0, -1.0, 1.0, 2.0, 1e300, float("inf"), float("-inf"), float("nan")]
-)
 messages: st.SearchStrategy[Message] = st.one_of(
-    st.builds(HandOverMsg, ids, terms, priorities),
-    st.builds(LeaderInfoMsg, st.lists(ids, max_size=3).map(tuple), terms, priorities),
-    st.builds(LeaderInfoMsg, st.integers(1, 5).map(lambda i: (i,)), st.integers(1, 9), priorities),
+    st.builds(HandOverMsg, ids, terms),
+    st.builds(LeaderInfoMsg, st.lists(ids, max_size=3).map(tuple), terms),
+    st.builds(LeaderInfoMsg, st.integers(1, 5).map(lambda i: (i,)), st.integers(1, 9)),
     st.builds(LeaderQueryMsg, terms),
 )
 
@@ -67,7 +64,7 @@ def look_out(other: int, kind: int) -> Step:
         elif kind == 1:
             member.meet(with_standing(Candidate(other), OBSERVER))
         else:
-            member.meet(with_priority(with_standing(Candidate(other), -(kind % 2)), kind // 2))
+            member.meet(with_standing(Candidate(other), -(kind % 2)))
         return []
 
     return step
@@ -95,7 +92,7 @@ steps: st.SearchStrategy[Step] = st.one_of(
 
 def member_of(kind: type[Election], leadership: LeadershipConfig, observes: bool) -> LeadingMember:
     def elect() -> Election:
-        inner = kind(kind.Settings(), ORDER)
+        inner = kind(kind.Settings(), order())
         if kind.assumptions.announces:
             return inner
         return DetectorLayer(inner, Detector(HeartbeatConfig(pattern="leader-to-all")))
@@ -125,8 +122,8 @@ def check(member: LeadingMember, effects: list[Effect], term: int) -> int:
     assert directory.ids == sorted(set(directory.ids))
     assert len(directory) + len(leadership.electors.observers) <= 6
     assert leadership.observer or 1 in directory
-    assert all(ORDER.can_rank(directory.candidate(each)) for each in directory)
-    assert accepts(ORDER)(member.me)
+    assert all(order().can_rank(directory.candidate(each)) for each in directory)
+    assert accepts(order())(member.me)
     assert member.leadership.observer or not leadership.observed.leaders
     return term
 

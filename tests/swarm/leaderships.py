@@ -31,7 +31,6 @@ from hustings.sim.member import SimContext, Status
 from hustings.sim.network import Network
 from hustings.sim.world import Ended, World
 
-ORDER = ByStanding(HighestId())
 STACK = GossipConfig(T_fail=12.0, epoch=10, minima=8, whole=True)
 BEATS = HeartbeatConfig(T=2.0, D=7.0, pattern="leader-to-all")
 DELAY = Uniform(0.1, 1.0)
@@ -63,10 +62,11 @@ def stacked(
     roof: type[LeadershipLayer] = LeadershipLayer,
     beats: HeartbeatConfig = BEATS,
 ) -> GossipLayer:
-    inner: Election = kind(kind.Settings.parse(settings(kind)), ORDER)
+    order = ByStanding(HighestId())
+    inner: Election = kind(kind.Settings.parse(settings(kind)), order)
     if not kind.assumptions.announces:
         inner = DetectorLayer(inner, Detector(beats))
-    return GossipLayer(roof(inner, leadership), Membership(STACK, accepts(ORDER)), None)
+    return GossipLayer(roof(inner, leadership), Membership(STACK, accepts(order)), None)
 
 
 def leadership_of(ctx: SimContext) -> LeadershipLayer:

@@ -12,10 +12,11 @@ import pytest
 
 from hustings.core.choice import Candidate, MemberId
 from hustings.core.context import Context
-from hustings.core.election import Election
+from hustings.core.election import Claim, Election
 from hustings.core.outcome import Elected, GaveUp
 from hustings.layers.detector.heartbeat import HeartbeatConfig
 from hustings.layers.gossip.layer import GossipContext, GossipLayer
+from hustings.layers.leadership.incumbency import Heard, Incumbency
 from hustings.layers.leadership.layer import LeadershipConfig, LeadershipLayer
 from hustings.layers.leadership.messages import LeaderInfoMsg
 from hustings.layers.leadership.reconciliation import Reconciliation
@@ -38,6 +39,7 @@ WITH_DETECTOR = [*classes(COMPARED), *classes(LARGE)]
 AGREEING = [kind for kind in classes(ANNOUNCING) if kind not in classes(BASELINES)]
 MARK = partial(pytest.mark.parametrize, "kind", ids=lambda kind: kind.about.name)
 WITH_NOTES = MARK(WITH_DETECTOR)
+WITH_ANNOUNCEMENTS = MARK(AGREEING)
 EVERY_PROTOCOL = MARK([*WITH_DETECTOR, *AGREEING])
 
 
@@ -119,6 +121,20 @@ def test_of_two_leaders_the_later_stays(kind: type[Election]) -> None:
     assert two_leaders(group, 9, 7).leader == 2
 
 
+@WITH_ANNOUNCEMENTS
+@pytest.mark.parametrize("terms", [(9, 7), (7, 9), (9, 9)])
+def test_two_leaders_that_announce_themselves_become_one(
+    kind: type[Election], terms: tuple[int, int]
+) -> None:
+    """Each comes first for those that follow it, and none of them outbids the other for long."""
+    group = Calm(kind)
+    after = two_leaders(group, *terms)
+    assert after.term <= max(terms) + 2
+    if kind.assumptions.displaces:  # else the one that woke first leads
+        assert after.leader == (2 if terms[0] > terms[1] else 5)
+    assert group.run() == after
+
+
 @WITH_NOTES
 def test_who_follows_somebody_that_does_not_lead_finds_out(kind: type[Election]) -> None:
     group = Calm(kind)
@@ -174,7 +190,7 @@ def test_a_hand_over_takes_two_delays_and_lasts(kind: type[Election]) -> None:
 
 
 @EVERY_PROTOCOL
-def test_a_crash_ends_the_priority(kind: type[Election]) -> None:
+def test_a_crash_ends_the_incumbency(kind: type[Election]) -> None:
     group = Calm(kind)
     leadership, ctx = group.within(group.first.leader)
     leadership.hand_over(ctx, 1)
@@ -222,3 +238,24 @@ def test_without_notes_it_does_not_heal() -> None:
     group = Calm(Bully, roof=Aloof)
     with pytest.raises(AssertionError):
         two_leaders(group, 9, 7)
+
+
+class Outbidding(Incumbency):
+    """Lets the election hear all claims, so that two leaders answer each other."""
+
+    def judge(self, ctx: Context, sender: MemberId, claim: Claim) -> Heard:
+        return Heard.YES
+
+
+class Unyielding(LeadershipLayer):
+    """Each leader stays, whatever the other one's term."""
+
+    Staying = Outbidding
+
+
+def test_two_leaders_that_do_not_go_by_terms_outbid_each_other() -> None:
+    group = Calm(LeS, roof=Unyielding)
+    with pytest.raises(AssertionError):
+        two_leaders(group, 9, 7)
+    known = [leadership_of(ctx).term for ctx in group.world.live()]
+    assert max(known) > 15

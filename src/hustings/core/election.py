@@ -22,11 +22,11 @@ from hustings.core.outcome import Elected, GaveUp, Guarantee, NoLeader
 
 
 class Claim(NamedTuple):
-    """What a member says of itself when it says that it leads."""
+    """What a member says when it says that it leads, or passes on that another one does."""
 
     term: int
-    candidate: Candidate | None = None  # as it shows itself, if it says so
     repeated: bool = False  # it has said so before, and was not contradicted since
+    leader: MemberId | None = None  # the one that leads, if the sender passes on a result
 
 
 E = TypeVar("E")
@@ -180,7 +180,7 @@ class Election(ABC):
         return 0
 
     def claim_of(self, message: Message) -> Claim | None:
-        """What a message says by which its sender leads; None for all other messages."""
+        """What a message says of the leader, if it is a claim or a result; else None."""
         return None
 
     def affirm(self, ctx: Context) -> None:

@@ -24,7 +24,6 @@ TOKEN_PACE = 1280
 Token = Annotated[int, Meta(extra={PACE: TOKEN_PACE, "follows": "token"})]
 Count = Annotated[int, Meta(extra={PACE: 1})]
 Incarnation = Annotated[int, Meta(extra={PACE: 1024})]
-Weight = Annotated[float, Meta(extra={PACE: 1})]
 
 TERM_NAMES = frozenset(("term", "round", "epoch", "ballot", "sequence"))
 

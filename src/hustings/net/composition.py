@@ -10,7 +10,6 @@ GossipLayer                who is there and where (gossip); multicast by the net
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from math import inf
@@ -43,7 +42,7 @@ from hustings.layers.multicast.bimodal import Bimodal
 from hustings.net.addresses import Address, parse_address
 from hustings.net.control_messages import CONTROL_MESSAGES
 from hustings.net.limits import Limits
-from hustings.net.validation import bounds, flaw_of_candidates
+from hustings.net.validation import flaw_of_candidates
 from hustings.net.wire import WireCodec
 
 if TYPE_CHECKING:
@@ -317,7 +316,7 @@ def _detector(kind: type[HeartbeatConfig], settings: Settings, election: Config)
 
 def compose(design: Design, config: Configured, place: str) -> Composed:
     """One member's election, with all layers that it needs."""
-    choice = ByStanding(design.choice, lambda: bounds(time.time(), 1).end)
+    choice = ByStanding(design.choice)
     election: Election = design.kind(config.election, choice)
     measuring = None if config.measure is None else Measuring(election, config.measure)
     detector = None if config.detector is None else Detector(config.detector)

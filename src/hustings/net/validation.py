@@ -57,7 +57,6 @@ from hustings.layers.gossip.messages import (
     WelcomeMsg,
     presentable,
 )
-from hustings.layers.leadership.standing import priority_of
 from hustings.net.control_messages import ConfigConflictMsg
 from hustings.net.limits import Rates, Reason
 from hustings.net.peer_addresses import Place, read_place
@@ -243,7 +242,6 @@ _RECENT = 10.0  # seconds for which a far term is remembered
 _MOST = 64  # senders of far terms that are remembered
 
 _TERM = (1, "term")
-_PRIORITY = (1, None)
 
 Found = tuple[tuple[int, str | None], float]  # (how fast it can grow, what it follows), its value
 NumberWalk = Callable[[Any], Iterator[Found]]
@@ -365,8 +363,6 @@ def _numbers_of(kind: Any, name: str) -> NumberWalk | None:
     """
     if kind is int:
         return _leaf(_TERM) if name in TERM_NAMES else None
-    if kind is Candidate:
-        return _priority
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         hints = get_type_hints(kind, include_extras=True)
         fields = ((field, _numbers_of(hints[field], field)) for field in kind.__struct_fields__)
@@ -414,8 +410,3 @@ def _numbers_in(
 
 def _optional(inner: NumberWalk) -> NumberWalk:
     return lambda value: iter(()) if value is None else inner(value)
-
-
-def _priority(value: Any) -> Iterator[Found]:
-    if value.attributes:
-        yield (_PRIORITY, priority_of(value))

@@ -37,7 +37,7 @@ from msgspec import Meta
 
 from hustings.core.choice import Choice, MemberId
 from hustings.core.context import Context, TimerKey
-from hustings.core.election import About, Assumptions, upon
+from hustings.core.election import About, Assumptions, Claim, upon
 from hustings.core.messages import Message, Role, Term
 from hustings.core.outcome import ELECTING, Guarantee
 from hustings.protocols.bully import IDLE, Bully, BullyConfig, CoordinatorMsg
@@ -356,6 +356,11 @@ class BullyAssistant(Bully):
     def on_assistant(self, ctx: Context, sender: MemberId, message: AssistantMsg) -> None:
         if sender == self.leader and message.term == self.term:
             self.assistant = message.assistant
+
+    def claim_of(self, message: Message) -> Claim | None:
+        if isinstance(message, IAmLeaderMsg):
+            return Claim(message.term)
+        return super().claim_of(message)
 
     def state(self) -> str:
         return f"{super().state()} assistant={self.assistant}"

@@ -52,7 +52,7 @@ from msgspec import Meta
 from hustings.core.choice import Candidate, Choice, MemberId
 from hustings.core.config import Config
 from hustings.core.context import Context, TimerKey
-from hustings.core.election import About, Assumptions, Election, upon
+from hustings.core.election import About, Assumptions, Claim, Election, upon
 from hustings.core.messages import Message, Role, Term
 from hustings.core.outcome import ELECTING, Guarantee
 
@@ -372,6 +372,9 @@ class BullyGrant(Election):
         leader = self.leader
         if leader is None or (revived is not None and self.outranks(ctx, revived, leader)):
             self.begin(ctx)
+
+    def claim_of(self, message: Message) -> Claim | None:
+        return Claim(message.term) if isinstance(message, CoordinatorMsg) else None
 
     def state(self) -> str:
         return f"leader={self.leader} term={self.term} {self.phase.value}"

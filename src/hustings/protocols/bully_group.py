@@ -45,7 +45,7 @@ from msgspec import Meta
 from hustings.core.choice import Choice, MemberId
 from hustings.core.config import Config
 from hustings.core.context import Context, TimerKey
-from hustings.core.election import About, Assumptions, Election, upon
+from hustings.core.election import About, Assumptions, Claim, Election, upon
 from hustings.core.messages import Message, Role, Term
 from hustings.core.outcome import ELECTING, Guarantee
 from hustings.protocols.bully import ElectionMsg, OkMsg
@@ -442,6 +442,9 @@ class BullyGroup(Election):
             ctx.send(member, CoordinatorMsg(self.term, self.group))  # it may have missed it
         elif self.settles_for_less(ctx, member):
             ctx.send(member, ElectionMsg(self.seen))  # it is better than my leader: it may lead
+
+    def claim_of(self, message: Message) -> Claim | None:
+        return Claim(message.term) if isinstance(message, CoordinatorMsg) else None
 
     def state(self) -> str:
         return f"leader={self.leader} term={self.term} phase={self.phase.value} group={self.group}"

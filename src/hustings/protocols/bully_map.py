@@ -44,7 +44,7 @@ from msgspec import Meta
 from hustings.core.choice import Choice, MemberId
 from hustings.core.config import Config
 from hustings.core.context import Context, TimerKey
-from hustings.core.election import About, Assumptions, Election, upon
+from hustings.core.election import About, Assumptions, Claim, Election, upon
 from hustings.core.messages import Message, Role, Term
 from hustings.core.outcome import ELECTING, Guarantee
 
@@ -368,6 +368,9 @@ class BullyMap(Election):
         leader = self.leader
         if leader is None or (revived is not None and self.outranks(ctx, revived, leader)):
             self.begin(ctx)
+
+    def claim_of(self, message: Message) -> Claim | None:
+        return Claim(message.term) if isinstance(message, LeaderMsg) else None
 
     def state(self) -> str:
         place = f"({self.asked})" if self.electing() else ""

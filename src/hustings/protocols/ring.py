@@ -33,7 +33,7 @@ from msgspec import Meta
 from hustings.core.choice import Candidate, Choice, MemberId
 from hustings.core.config import Config
 from hustings.core.context import Context, TimerKey
-from hustings.core.election import About, Assumptions, Election, upon
+from hustings.core.election import About, Assumptions, Claim, Election, upon
 from hustings.core.messages import Message, Role, Term
 from hustings.core.outcome import ELECTING, Guarantee
 
@@ -305,6 +305,11 @@ class Ring(Election):
         self._version = -1
         if self.relayed is not None and self.config.successor(ctx, self.dead) == member:
             self.pass_on(ctx, self.relayed)  # it has missed what went round
+
+    def claim_of(self, message: Message) -> Claim | None:
+        if not isinstance(message, ElectedMsg):
+            return None
+        return Claim(message.run[0], repeated=True, leader=message.leader.id)
 
     def state(self) -> str:
         return f"leader={self.leader} term={self.term} run={self.cache} pending={self.pending}"

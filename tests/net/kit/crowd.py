@@ -81,10 +81,10 @@ class Crowd:
         """Wait until all know one leader and it is past its probation: nobody unseats it now."""
         await until(
             lambda: any(
-                each.is_leader and each.node.leadership.incumbency.priority > 0
+                each.is_leader and each.node.leadership.electors.incumbent == each.id
                 for each in self.open()
             ),
-            lambda: f"a leader in priority; {standing(self.open())}",
+            lambda: f"a leader that stays; {standing(self.open())}",
         )
         return await self.agreed()
 

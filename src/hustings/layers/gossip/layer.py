@@ -52,7 +52,7 @@ from hustings.layers.gossip.messages import (
 )
 from hustings.layers.layer import Layer
 from hustings.layers.leadership.messages import LeaderInfoMsg, sound
-from hustings.layers.leadership.standing import priority_of
+from hustings.layers.leadership.standing import ByStanding
 from hustings.layers.multicast.bimodal import Bimodal
 from hustings.layers.multicast.messages import CASTS, Cast, CopyMsg, DigestMsg, SolicitMsg
 
@@ -240,9 +240,11 @@ class GossipLayer(Layer):
         self._keep_leaders()
         membership = self.membership
         reports = membership.on_join(ctx, sender, message)
-        if membership.config.pull and not message.asks and priority_of(membership.circle.own.who):
+        order = self.inner.choice
+        stays = isinstance(order, ByStanding) and ctx.me.id == order.incumbent
+        if membership.config.pull and not message.asks and stays:
             # The election may speak to it next, and the member that welcomes it may not have heard
-            # of a priority yet: it would take the leadership from a leader that it should follow.
+            # of this leader yet: it would take the leadership from a leader that it should follow.
             membership.pulling.hint(ctx, sender)
         self._settle(ctx, reports)
 

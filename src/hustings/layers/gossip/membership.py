@@ -413,9 +413,9 @@ class Membership:
             for member in (*known, *self.circle.targets(ctx.rng, _WITNESSES)):
                 ctx.send(member, self.gossip(asks=True))
 
-    def gossip(self, *, asks: bool = False) -> GossipMsg:
-        """This member's gossip now."""
-        if self.config.partial and (leading := self.leading()) is not None:
+    def gossip(self, *, asks: bool = False, names: bool = False) -> GossipMsg:
+        """This member's gossip now; `names`: it names the leader, also where views are whole."""
+        if (names or self.config.partial) and (leading := self.leading()) is not None:
             return LeadingMsg(self.circle.some(), *self._sizes(), asks, self._known, leading)
         return GossipMsg(self.circle.some(), *self._sizes(), asks, self._known)
 

@@ -41,8 +41,8 @@ class Speaker(Protocol):
     def circle(self) -> Circle:
         """The members that it knows."""
 
-    def gossip(self, *, asks: bool = False) -> GossipMsg:
-        """Its gossip now."""
+    def gossip(self, *, asks: bool = False, names: bool = False) -> GossipMsg:
+        """Its gossip now; `names`: it names the leader."""
 
     def transfer(self, ctx: Context, to: MemberId) -> None:
         """Send one member all entries."""
@@ -154,7 +154,7 @@ class Pulling:
         life = (to, 0 if entry is None else entry.incarnation)
         if life not in self._hinted and len(self._hinted) < self._config.transfers_per_period:
             self._hinted[life] = None
-            ctx.send(to, self._speaker.gossip())
+            ctx.send(to, self._speaker.gossip(names=True))
 
     def _pull(self, ctx: Context, member: MemberId) -> None:
         """Ask for a state transfer. After a transfer that brought nothing, ask more rarely."""

@@ -1,8 +1,7 @@
-"""The electors: the members of a view that may be elected, with their known priorities.
+"""The electors: the members of a view that may be elected, and the incumbent among them.
 
-Gossip brings a new priority some periods late. A hand-over brings it at once. Such a reported
-priority replaces gossip's value until gossip brings another value than before, or until another
-member leads. Reports only add priorities: gossip brings the end of a priority.
+The incumbent comes first in the order by which this member compares. It is what this member knows
+of the terms, so the order is its own, and no other member is asked.
 """
 
 from __future__ import annotations
@@ -12,21 +11,7 @@ from dataclasses import dataclass
 
 from hustings.core.choice import Candidate, MemberId
 from hustings.core.view import View
-from hustings.layers.leadership.standing import (
-    MAX_PRIORITY,
-    is_observer,
-    priority_of,
-    standing_of,
-    with_priority,
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Told:
-    """A priority from a report."""
-
-    priority: float
-    gossiped: float  # gossip's value at that time: any other value is newer
+from hustings.layers.leadership.standing import ByStanding, is_observer, standing_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,31 +31,21 @@ class Electors:
     __slots__ = (
         "_base",
         "_directory",
-        "_lapsed",
         "_me",
-        "_peak",
+        "_order",
         "_seen",
-        "_told",
-        "_trusted",
         "_version",
-        "_voided",
         "observers",
         "since",
         "view",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, order: ByStanding) -> None:
+        self._order = order
         self._base: View | None = None
         self._version = -1
         self._me: Candidate | None = None
         self._seen: dict[MemberId, Candidate] = {}  # the world's view at the last look
-        self._told: dict[MemberId, Told] = {}
-        self._lapsed: dict[MemberId, float] = {}  # former leaders' priorities, until they change
-        self._voided: dict[
-            MemberId, float
-        ] = {}  # reported priorities that gossip has not brought yet
-        self._peak = 0.0  # the highest priority that any member had
-        self._trusted: MemberId | None = None
         self._directory: dict[MemberId, Candidate] = {}
         self.observers: dict[MemberId, float] = {}  # observers, and since when each is there
         self.since: dict[MemberId, float] = {}  # since when each other elector is in view
@@ -84,54 +59,26 @@ class Electors:
         return [member for member in self.view.ids if member != me]
 
     def candidate(self, member: MemberId) -> Candidate:
-        """An elector, with the priority that is known here."""
+        """An elector, as it is known here."""
         return self._directory[member]
-
-    def priority(self, member: MemberId) -> float:
-        """An elector's priority."""
-        return priority_of(self._directory[member])
 
     def standing(self, member: MemberId) -> float:
         """An elector's standing."""
         return standing_of(self._directory[member])
 
-    def top(self) -> float:
-        """The highest priority so far, also of members that are gone and may come back with it."""
-        return self._peak
+    @property
+    def incumbent(self) -> MemberId | None:
+        """The member that comes first among those of one standing."""
+        return self._order.incumbent
 
-    def tell(self, member: MemberId, priority: float) -> None:
-        """Note a report of the priority of an elector that leads."""
-        base = self._seen.get(member)
-        if base is not None and member in self._directory and priority > self.priority(member):
-            self._told[member] = Told(priority, priority_of(base))
-            self._put(member, with_priority(base, priority))
-
-    def trust(self, leader: MemberId) -> None:
-        """Note that this member leads. Other members' priorities end with their leadership.
-
-        This holds here from now on, and everywhere once those members have said so themselves.
-        """
-        for member in [each for each in self._told if each != leader]:
-            self._voided[member] = self._told.pop(member).priority
-            self._put(member, self._overlaid(self._seen[member]))
-        if leader == self._trusted:
-            return
-        self._trusted = leader
-        if self._lapsed.pop(leader, None) is not None and leader in self._directory:
-            self._put(leader, self._overlaid(self._seen[leader]))
-        own = None if self._me is None else self._me.id
-        for member in self.view.ids:
-            priority = priority_of(self._directory[member])
-            if priority > 0.0 and member not in (leader, own):
-                self._lapsed[member] = priority
-                self._put(member, self._overlaid(self._seen[member]))
-
-    def honour(self, member: MemberId) -> None:
-        """A member says that it leads: its priority is valid, whatever happened since."""
-        priority = max(self._lapsed.pop(member, 0.0), self._voided.pop(member, 0.0))
-        if priority > 0.0 and member in self._directory:
-            self._put(member, self._overlaid(self._seen[member]))
-            self.tell(member, priority)
+    def put_first(self, member: MemberId | None) -> None:
+        """This member is the incumbent from now on; None: no member is."""
+        before = self._order.incumbent
+        if member != before:
+            self._order.incumbent = member
+            for each in (before, member):
+                if each in self._directory:
+                    self.view.add(each)  # a new version, so that rankings are made anew
 
     def stand(self, me: Candidate) -> None:
         """This member itself is a candidate as `me`."""
@@ -158,7 +105,6 @@ class Electors:
             if seen.get(member) is there:
                 continue
             seen[member] = there
-            self._voided.pop(member, None)
             if member == me.id:
                 continue
             if is_observer(there):
@@ -168,12 +114,11 @@ class Electors:
                 continue
             self.observers.pop(member, None)
             if member in directory:
-                self._put(member, self._overlaid(there))
+                self._put(member, there)
             else:
                 added.append(member)
                 self.since[member] = now
-                directory[member] = there = self._overlaid(there)
-                self._peak = max(self._peak, min(priority_of(there), MAX_PRIORITY))
+                directory[member] = there
         self._list(added)
         if len(seen) != len(base.ids):
             gone = [each for each in seen if each not in base]
@@ -193,31 +138,14 @@ class Electors:
         if added:
             self.view.add(added[0])
 
-    def _overlaid(self, there: Candidate) -> Candidate:
-        told = self._told.get(there.id)
-        if told is None:
-            lapsed = self._lapsed.get(there.id)
-            if lapsed is not None and lapsed != priority_of(there):
-                del self._lapsed[there.id]
-                lapsed = None
-            return there if lapsed is None else with_priority(there, 0.0)
-        if priority_of(there) != told.gossiped:
-            del self._told[there.id]  # gossip has brought it by now
-            return there
-        return with_priority(there, told.priority)
-
     def _put(self, member: MemberId, candidate: Candidate) -> None:
         old = self._directory.get(member)
         if old is not candidate:
-            self._peak = max(self._peak, min(priority_of(candidate), MAX_PRIORITY))
             self._directory[member] = candidate
             if old != candidate:
                 self.view.add(member)
 
     def _drop(self, member: MemberId) -> bool:
-        self._told.pop(member, None)
-        self._lapsed.pop(member, None)
-        self._voided.pop(member, None)
         self.since.pop(member, None)
         if self._directory.pop(member, None) is None:
             return False

@@ -1,108 +1,184 @@
-"""The standing and the priority that a member shows to others.
+"""Incumbency: which leader must not be displaced by the next better member.
 
-A leader that the next better member must not displace has a priority above all others. It gets the
-priority once it has led for `probation`, or at once if the leadership was handed to it. The
-priority ends with the leadership.
+Each member knows that by itself: it is the leader that this member was told of, or has followed for
+`probation`. That leader comes first in this member's order of the electors. So the election inside
+keeps it, whatever attributes others have. It stays first until another leader takes its place, so a
+member that missed it by mistake goes back to it. Where several members begin to lead together, none
+is first yet, and the best stays.
+
+Two leaders may each be first for those that follow it: after a partition, or if some missed their
+leader. The later term wins, and the leader of the earlier one follows, too. Where leaders announce
+themselves, a claim that is made for the first time is no news of a leader yet: its sender may only
+have missed the present one. So the leader claims again, in a term above that, and its followers
+wait. The sender hears it and goes back. If it claims again, it leads in the later term.
+
+In one term the better of two leaders insists, and the other one follows.
 """
 
 from __future__ import annotations
 
+import math
+from enum import Enum
 from typing import TYPE_CHECKING
 
 from hustings.core.choice import Candidate, MemberId
-from hustings.core.context import Context, TimerKey
-from hustings.layers.leadership.config import TIMER
-from hustings.layers.leadership.standing import (
-    ELIGIBLE,
-    MAX_PRIORITY,
-    with_priority,
-    with_standing,
-)
+from hustings.core.context import Context
+from hustings.core.election import Claim
+from hustings.layers.leadership.messages import MAX_TERM
+from hustings.layers.leadership.standing import ELIGIBLE, IN_OFFICE, with_standing
 
 if TYPE_CHECKING:
     from hustings.layers.leadership.layer import LeadershipLayer
 
-SECURE: TimerKey = (TIMER, 5)  # until a new leader has its priority
+
+class Heard(Enum):
+    """What becomes of another member's claim to lead."""
+
+    YES = "the election hears it"
+    NO = "it does not: the leader stays"
+    CONTESTED = "it does, and this leader claims again in a later term"
 
 
 class Incumbency:
-    """One member's standing and priority, in office and without."""
+    """One member's own standing, and the leader that comes first for it."""
 
-    __slots__ = ("_looks", "_me", "_shown", "layer", "office", "sought", "standing")
+    __slots__ = (
+        "_contest_from",
+        "_held",
+        "_shown",
+        "_shown_as",
+        "_shown_of",
+        "_since",
+        "in_office",
+        "layer",
+        "sought",
+        "standing",
+    )
 
     def __init__(self, layer: LeadershipLayer) -> None:
         self.layer = layer
         self.standing = ELIGIBLE
-        self.office: float | None = None  # the priority with leadership, if there is one
-        # since when this member has a priority for a leadership that it still has to win
-        self.sought = 0.0
-        self._me = Candidate(0)
+        # This member stays leader, though it may stand back: the leadership was handed to it. Of
+        # several leaders also one that has led for its probation.
+        self.in_office = False
+        self.sought = 0.0  # since when this member has an office that it still has to win
+        self._contest_from = 0.0  # when it may contradict a claim at once again
+        self._held: MemberId | None = None  # the leader at the last look
+        self._since = 0.0  # since when
+        self._shown_of = Candidate(0)
+        self._shown_as = ELIGIBLE
         self._shown = Candidate(0)
-        self._looks = (ELIGIBLE, 0.0)  # the standing and the priority of that object
-
-    @property
-    def priority(self) -> float:
-        """This member's priority."""
-        return 0.0 if self.office is None else self.office
 
     def shown(self, me: Candidate) -> Candidate:
         """This member as others see it; the same object while nothing has changed.
 
         A leader to which the leadership was handed leads, also if it stood back.
         """
-        wanted = (self.standing, 0.0) if self.office is None else (ELIGIBLE, self.office)
-        if me is not self._me or wanted != self._looks:
-            self._me, self._looks = me, wanted
-            self._shown = with_standing(with_priority(me, wanted[1]), wanted[0])
+        standing = self.standing
+        if self.in_office:
+            standing = IN_OFFICE if self.layer.inner.seats > 1 else ELIGIBLE
+        if me is not self._shown_of or standing != self._shown_as:
+            self._shown_of, self._shown_as = me, standing
+            self._shown = with_standing(me, standing)
         return self._shown
 
-    def above_all(self) -> float:
-        """A priority above all known ones."""
-        return min(max(self.layer.electors.top(), 0.0) + 1.0, MAX_PRIORITY)
+    # Who comes first
 
-    def begin(self, ctx: Context) -> None:
-        """This member has begun to lead."""
+    def is_first(self, member: MemberId) -> bool:
+        """Whether the next better member does not displace this one, as far as is known here."""
+        return member == self.layer.electors.incumbent
+
+    def put_first(self, leader: MemberId | None) -> None:
+        """A leader comes first from now on, in place of one that leads no more."""
+        if self.layer.stays and self.layer.inner.seats == 1:
+            self.layer.electors.put_first(leader)
+
+    def wait(self, member: MemberId) -> None:
+        """A leader must prove itself first: it may be one of several that claim to lead."""
+        if self.is_first(member):
+            self.layer.electors.put_first(None)
+
+    def end(self, me: MemberId) -> None:
+        """This member's leadership is over, or was not won."""
+        self.in_office = False
+        self.wait(me)
+        if self._held == me:
+            self._since = math.inf  # it may lead until its successor does, but has no office
+
+    def look(self, me: MemberId, now: float) -> None:
+        """Put a leader first that has been followed for long enough."""
         layer = self.layer
-        if layer.settings.sticky:
-            if layer.settings.trial:
-                ctx.set_timer(SECURE, layer.settings.trial)
-            else:
-                self.secure(ctx)
-
-    def secure(self, ctx: Context) -> None:
-        """This member has led for a while: from now on the next better member does not displace it.
-
-        As a rule this does not happen at once: where several members begin to lead together, the
-        best must stay.
-        """
-        layer = self.layer
-        held = layer.held
-        if (
-            held is None
-            or not layer.leads(ctx.me.id)
-            or self.standing < ELIGIBLE
-            or self.office is not None
-        ):
+        if not layer.stays:
             return
-        self.office = self.above_all()
-        if not layer.announces and len(layer.electors.view) > 1:
-            ctx.multicast(layer.own_info(ctx.me.id, held.term))  # gossip would be slower
+        held = layer.held
+        leader = None if held is None else held.leader
+        if layer.inner.seats > 1:  # of the leaders, this one may be another than the best
+            leader = me if layer.leads(me) else None
+        if leader != self._held:
+            self._held, self._since = leader, now
+        lasted = now - self._since
+        if leader is None:
+            if layer.inner.seats == 1 and lasted >= layer.settings.leaderless_limit:
+                self.put_first(None)  # its election has come to nothing
+        elif lasted >= self._probation(leader == me):
+            if leader != me:
+                self.put_first(leader)
+            elif self.standing >= ELIGIBLE:
+                self.put_first(me)
+                self.in_office = self.in_office or layer.inner.seats > 1
 
-    def end(self) -> None:
-        """The leadership is over, or was not won."""
-        self.office = None
+    def _probation(self, own: bool) -> float:
+        """For how long a leader is held before it comes first: everywhere at about one time.
 
-    def give_up_seeking(self, now: float) -> None:
-        """End a follower's priority for a leadership, once it has had the time to win."""
-        if self.office is not None and now - self.sought > self.layer.settings.leaderless_limit:
-            self.office = None
-
-    def meet_rival(self, ctx: Context, rival: MemberId) -> None:
-        """Another member says that it leads. This member leads, too, and has led for long.
-
-        If both took a priority with the leadership and did not know of each other, each would take
-        itself for the better one. Then both would announce themselves for ever.
+        A member that announces itself waits for `claim_delay` before it leads; its followers follow
+        it from its first announcement.
         """
-        layer = self.layer
-        if self.office is not None and layer.inner.seats == 1 and layer.leads(ctx.me.id):
-            layer.electors.honour(rival)
+        settings = self.layer.settings
+        least, waited = settings.trial, settings.claim_delay
+        return max(0.0, least - waited) if own else max(least, waited)
+
+    def give_up_seeking(self, ctx: Context) -> None:
+        """End a follower's office, once it has had the time to win it."""
+        if self.in_office and ctx.now() - self.sought > self.layer.settings.leaderless_limit:
+            self.end(ctx.me.id)
+
+    # Other members' claims
+
+    def judge(self, ctx: Context, sender: MemberId, claim: Claim) -> Heard:
+        """Whether the election hears that another member says that it leads."""
+        layer, held = self.layer, self.layer.held
+        if held is None or not self.is_first(held.leader) or layer.inner.seats > 1:
+            return Heard.YES
+        if self.is_first(sender) or claim.leader is not None or not 0 < claim.term <= MAX_TERM:
+            return Heard.YES
+        leads, news = held.leader == ctx.me.id, claim.repeated or not layer.announces
+        if claim.term > held.term:
+            if not news:
+                return self._contest(ctx) if leads else Heard.NO
+            self.put_first(sender)
+            return Heard.YES
+        if claim.term == held.term and sender in layer.electors:
+            if not self._is_behind(ctx, held.leader, sender):
+                if leads:
+                    layer.reconciliation.insist(ctx, claim.term)
+                    return Heard.NO
+            elif layer.announces and news:
+                self.put_first(sender)
+                return Heard.YES
+        if not layer.announces:  # else the sender hears the leader's own announcements
+            ctx.send(sender, layer.leader_info(held))
+        return Heard.NO
+
+    def _is_behind(self, ctx: Context, leader: MemberId, rival: MemberId) -> bool:
+        """Whether another leader in the same term is better."""
+        view = self.layer.electorate(ctx)
+        if leader not in view:
+            return True
+        return self.layer.fair.better(view.candidate(rival), view.candidate(leader))
+
+    def _contest(self, ctx: Context) -> Heard:
+        """Contradict a claim at once, but not too often: else with the next announcement."""
+        if ctx.now() < self._contest_from:
+            return Heard.YES
+        self._contest_from = ctx.now() + self.layer.settings.delta
+        return Heard.CONTESTED

@@ -10,7 +10,7 @@ The layer holds the state that all its parts share: the electors, the present le
 known term. Each part does one thing:
 
     electors           which members may be elected: the inner election's view has no observers
-    incumbency         a leader that must not be displaced has a priority above all others
+    incumbency         which leader comes first, so that a better member does not displace it
     transfer           a leader names its successor, which leads in the next term
     resignation        a member that stands back leads only while there is no other member
     preempt            a leader hands over to a better member that has been up for long enough
@@ -35,7 +35,6 @@ can.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
@@ -44,7 +43,7 @@ from hustings.core.context import Context, ForwardingContext, TimerKey
 from hustings.core.election import Claim, Election, upon
 from hustings.core.errors import ProtocolBug
 from hustings.core.guard import Verdict
-from hustings.core.messages import Message, Role
+from hustings.core.messages import Message
 from hustings.core.outcome import ELECTING, PAUSED, Elected, NoLeader, Outcome
 from hustings.core.view import View
 from hustings.layers.detector.layer import DetectorLayer
@@ -52,7 +51,7 @@ from hustings.layers.layer import Layer, find, innermost, unwrapped
 from hustings.layers.leadership.config import TIMER, LeadershipConfig
 from hustings.layers.leadership.doubts import DOUBT, Doubts
 from hustings.layers.leadership.electors import Electors
-from hustings.layers.leadership.incumbency import SECURE, Incumbency
+from hustings.layers.leadership.incumbency import Heard, Incumbency
 from hustings.layers.leadership.inquiry import ANSWERS, Inquiry
 from hustings.layers.leadership.messages import (
     MAX_TERM,
@@ -69,7 +68,6 @@ from hustings.layers.leadership.standing import (
     OBSERVER,
     ByStanding,
     is_observer,
-    priority_of,
     with_standing,
 )
 from hustings.layers.leadership.transfer import PREEMPT, REPEAT, Transfer, preempt
@@ -82,7 +80,7 @@ JOIN: TimerKey = (TIMER, 0)  # until the membership has had time to answer
 TICK: TimerKey = (TIMER, 1)
 OFFICE: TimerKey = (TIMER, 7)  # until a member that announces itself leads
 
-TIMERS = (JOIN, TICK, ANSWERS, REPEAT, PREEMPT, SECURE, DOUBT, OFFICE)
+TIMERS = (JOIN, TICK, ANSWERS, REPEAT, PREEMPT, DOUBT, OFFICE)
 
 
 class LeadershipContext(ForwardingContext):
@@ -142,6 +140,7 @@ class LeadershipLayer(Layer):
 
     adds = "a leadership layer"
     messages = (HandOverMsg, LeaderInfoMsg, LeaderQueryMsg)
+    Staying: ClassVar[type[Incumbency]] = Incumbency
     Inquiring: ClassVar[type[Inquiry]] = Inquiry
     Reconciling: ClassVar[type[Reconciliation]] = Reconciliation
 
@@ -149,10 +148,18 @@ class LeadershipLayer(Layer):
         super().__init__(inner)
         if not isinstance(inner.choice, ByStanding):
             raise ProtocolBug("a leadership layer needs a choice by standing first: ByStanding")
+        if inner.choice.taken:
+            raise ProtocolBug("each member needs a ByStanding of its own: it knows the incumbent")
         self.settings = settings
-        self.plain = inner.choice.choice  # without priorities
-        self.order = inner.choice
+        self.order = inner.choice  # as this member sees it: the incumbent comes first
+        self.order.taken, self.order.several = True, inner.seats > 1
+        self.plain = inner.choice.choice
+        self.fair = ByStanding(self.plain)  # without the incumbent: all members agree on it
         self.announces = innermost(inner).assumptions.announces
+        # Whether a leader stays. Members that all announce themselves all the time do not claim to
+        # lead, so no term says which one does: there the best leads, as the election has it.
+        claims = type(innermost(inner)).claim_of is not Election.claim_of
+        self.stays = settings.sticky and (claims or not self.announces)
         # The election's own rule: whether a better member takes over from a living leader.
         self.preempts = not settings.sticky and innermost(inner).assumptions.displaces
         self.observer = observer
@@ -164,13 +171,12 @@ class LeadershipLayer(Layer):
         self.recovering = False  # was away: until it knows the leader, the election hears nothing
         self.resuming: Elected | None = None  # the leadership from before it was away
         self.gone = False
-        self._assumed = -math.inf  # when it followed a leader without an election
         self._knew_leader = False  # whether it ever had one
         self._affirmed = False  # whether the pending leadership was claimed again, if need be
         self._led = False
         self._had_leader = False  # at the last look
-        self.electors = Electors()
-        self.incumbency = Incumbency(self)
+        self.electors = Electors(self.order)
+        self.incumbency = self.Staying(self)
         self.transfer = Transfer(self)
         self.resignation = Resignation(self)
         self.inquiry = self.Inquiring(self)
@@ -217,7 +223,7 @@ class LeadershipLayer(Layer):
     def state(self) -> str:
         if self.observer:
             return f"observer leader={self.leader} term={self.term}"
-        return f"{self.inner.state()} priority={self.incumbency.priority:g}"
+        return f"{self.inner.state()} first={self.electors.incumbent}"
 
     # What its parts share
 
@@ -260,7 +266,7 @@ class LeadershipLayer(Layer):
         return leader in self.electors or self.settings.partial
 
     def electorate(self, ctx: Context) -> View:
-        """The members that may be elected, as of this handler's start, with its own priority."""
+        """The members that may be elected, as of this handler's start, with its own standing."""
         self.electors.stand(self.incumbency.shown(ctx.me))
         return self.electors.view
 
@@ -279,15 +285,12 @@ class LeadershipLayer(Layer):
         """What this member reports about the leader."""
         known = self.inner.leaders if self.inner.seats > 1 else ()
         leaders = known if held.leader in known[:1] else (held.leader,)
-        priority = 0.0
-        if held.leader in self.electors:
-            priority = self.electors.priority(held.leader)
-        return LeaderInfoMsg(leaders, held.term, priority)
+        return LeaderInfoMsg(leaders, held.term)
 
     def own_info(self, me: MemberId, term: int) -> LeaderInfoMsg:
         """What a leader reports about itself."""
         leaders = self.inner.leaders if self.inner.seats > 1 else (me,)
-        return LeaderInfoMsg(leaders or (me,), term, self.incumbency.priority)
+        return LeaderInfoMsg(leaders or (me,), term)
 
     def leading(self) -> LeaderInfoMsg | None:
         """What gossip reports about the leader."""
@@ -321,8 +324,9 @@ class LeadershipLayer(Layer):
         self.begin(ctx, muted=True)
         if term < self.highest:
             return
+        if leader != ctx.me.id or self.incumbency.in_office or self.incumbency.standing >= ELIGIBLE:
+            self.incumbency.put_first(leader)
         self.inner.assume_leader(LeadershipContext(ctx, self, muted=True), leader, term)
-        self._assumed = ctx.now()
         outcome = Elected(leader, term)
         if outcome != self.told:
             self._tell(ctx, outcome)
@@ -335,7 +339,7 @@ class LeadershipLayer(Layer):
             self.begun = False
         else:
             self.inner.leader = None
-        self.incumbency.end()
+        self.incumbency.end(ctx.me.id)
         self._tell(ctx, NoLeader(reason))
 
     def declared(self, ctx: Context, outcome: Outcome) -> None:
@@ -396,8 +400,9 @@ class LeadershipLayer(Layer):
 
     def look(self, ctx: Context) -> Sequence[MemberId]:
         """Update the electors. Return the members that the election was told about."""
-        me = self.incumbency.shown(ctx.me)
-        changes = self.electors.refresh(ctx.view, me, ctx.now())
+        me, now = self.incumbency.shown(ctx.me), ctx.now()
+        self.incumbency.look(me.id, now)
+        changes = self.electors.refresh(ctx.view, me, now)
         if self.begun:
             for member in changes.lost:
                 self.inner.on_suspect(self.within(ctx), member)
@@ -411,9 +416,7 @@ class LeadershipLayer(Layer):
         """Check whether this member has begun or ended to lead, and whether there is a leader."""
         leads, held = self.leads(ctx.me.id), self.held
         if self._led and not leads:
-            self.incumbency.end()
-        elif leads and not self._led:
-            self.incumbency.begin(ctx)
+            self.incumbency.end(ctx.me.id)
         if leads and held is not None:
             self.reconciliation.announce(ctx, held)
         self._led = leads
@@ -421,13 +424,13 @@ class LeadershipLayer(Layer):
             if self.held_back:
                 self.held_back, self.entered = False, True
             self.recovering = False
-            self.electors.trust(held.leader)
             self._had_leader = True
             self.inquiry.end()
         elif held is None and self._had_leader:
             self._had_leader = False
             self.inquiry.leaderless_since = ctx.now()
-        self.electorate(ctx)  # its own priority may have changed
+        self.incumbency.look(ctx.me.id, ctx.now())
+        self.electorate(ctx)  # its own standing may have changed
 
     # What a world calls
 
@@ -501,8 +504,6 @@ class LeadershipLayer(Layer):
             self.inquiry.conclude(ctx)
         elif key == REPEAT:
             self.transfer.repeat(ctx)
-        elif key == SECURE:
-            self.incumbency.secure(ctx)
         elif key == DOUBT:
             self.doubts.give_up(ctx)
         elif key == PREEMPT:
@@ -586,6 +587,7 @@ class LeadershipLayer(Layer):
             if not self.announces:
                 within = LeadershipContext(ctx, self, muted=True)
                 self.inner.assume_leader(within, before.leader, before.term)
+            self.incumbency.put_first(before.leader)
             if self.told != before:
                 self._tell(ctx, before)
 
@@ -653,7 +655,12 @@ class LeadershipLayer(Layer):
         if self.observer or self.recovering or self.transfer.is_past(ctx, sender):
             return
         self.look(ctx)
-        if self._is_told(ctx, sender, message) or self._is_late(ctx, sender, message):
+        claim = self._claim_of(message)
+        heard = Heard.YES
+        if claim is not None:
+            told = self._is_told(ctx, sender, claim)
+            heard = Heard.NO if told else self.incumbency.judge(ctx, sender, claim)
+        if heard is Heard.NO:
             self.settle(ctx)
             return
         if not self.gone:
@@ -661,49 +668,55 @@ class LeadershipLayer(Layer):
             if self.held_back:
                 self.held_back, self.entered = False, True
             self.begin(ctx)
-        if message.role is Role.COORDINATOR:
-            self.incumbency.meet_rival(ctx, sender)
         self.inner.handlers[type(message)](self.inner, self.within(ctx), sender, message)
+        if heard is Heard.CONTESTED:
+            self.inner.affirm(self.within(ctx))
+        elif claim is not None:
+            self._take_term(ctx, sender, claim)
         self.settle(ctx)
 
-    def _is_told(self, ctx: Context, sender: MemberId, message: Message) -> bool:
+    def _take_term(self, ctx: Context, sender: MemberId, claim: Claim) -> None:
+        """The leader leads in a later term than the owner was told.
+
+        An election may know that term already, from a claim that it did not follow. Then it does
+        not declare it.
+        """
+        told = self.told
+        if isinstance(told, Elected) and told.leader == sender == self.inner.leader:
+            if told.term < claim.term <= self.inner.term and self.inner.seats == 1:
+                self._tell(ctx, Elected(sender, claim.term))
+
+    def _is_told(self, ctx: Context, sender: MemberId, claim: Claim) -> bool:
         """Whether a newcomer learned from a leader's own message whom to follow.
 
         It follows as if another member had told it. If its election saw the message first, a better
         member would displace the leader, which must stay. A newcomer that saw nobody has begun its
         election already. It follows a leader that claims for more than the first time: where all
-        begin together, the best must stay.
+        begin together, the best must stay. A result that is passed on is news, too, and the
+        election passes it on.
         """
         if self._knew_leader or self.gone or not self.settings.sticky or self.inner.seats > 1:
             return False
-        claim = self._claim_of(message)
-        if claim is None or not sound(told := LeaderInfoMsg((sender,), claim.term, 0.0)):
+        leader = sender if claim.leader is None else claim.leader
+        if leader == ctx.me.id or not sound(told := LeaderInfoMsg((leader,), claim.term)):
             return False
-        outside = not self.begun
-        if outside:
+        begun = self.begun
+        asks = self.inquiry.running or not (self.entered or self.held_back)
+        if asks or not begun:
             self.reconciliation.compare(ctx, sender, told)
-            asks = self.inquiry.running or not (self.entered or self.held_back)
-            return self.begun or (asks and not self.knows(sender))  # it may come into view yet
+            passed_on = claim.leader is not None
+            if self.announces and not claim.repeated:
+                self.incumbency.wait(leader)
+            if asks and not self.knows(leader) and (passed_on or not begun):
+                return True  # it may come into view yet
+            if passed_on:
+                return False  # the election passes it on to others
+            return self.inner.leader == leader if begun else self.begun
         known = sender in self.electors and claim.term >= self.highest
-        if known and claim.repeated and self.pending is None:
+        if known and claim.repeated and self.pending is None and claim.leader is None:
             self.assume(ctx, sender, claim.term)
             return True
         return False
-
-    def _is_late(self, ctx: Context, sender: MemberId, message: Message) -> bool:
-        """Whether the leader sent this before what this member was told of its priority.
-
-        A better member would displace the leader because of it.
-        """
-        held = self.held
-        if held is None or held.leader != sender or sender not in self.electors:
-            return False
-        if self.inner.seats > 1 or ctx.now() > self._assumed + self.settings.delta:
-            return False
-        claim = self._claim_of(message)
-        if claim is None or claim.candidate is None or claim.term > held.term:
-            return False
-        return priority_of(claim.candidate) < self.electors.priority(sender)
 
     def _claim_of(self, message: Message) -> Claim | None:
         election, inner = unwrapped(self.inner, message)

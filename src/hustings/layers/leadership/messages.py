@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from hustings.core.choice import MemberId
-from hustings.core.messages import LayerMessage, Role, Term, Weight
-from hustings.layers.leadership.standing import MAX_PRIORITY
+from hustings.core.messages import LayerMessage, Role, Term
 
 MAX_TERM = 2**62  # a forged term beyond it has no effect
 MAX_LEADERS = 64
@@ -14,24 +13,19 @@ MAX_ID = 1 << 63
 
 
 class HandOverMsg(LayerMessage, frozen=True, tag="TRANSFER-LEADER"):
-    """`to` leads from now on, in this term and with this priority.
-
-    A leader that insists names itself.
-    """
+    """`to` leads from now on, in this term. A leader that insists names itself."""
 
     role: ClassVar[Role] = Role.COORDINATOR
     to: MemberId
     term: Term
-    priority: Weight
 
 
 class LeaderInfoMsg(LayerMessage, frozen=True, tag="LEADER-INFO"):
-    """These are the leaders that I know, the best first, their term and the first's priority."""
+    """These are the leaders that I know, the best first, and their term."""
 
     role: ClassVar[Role] = Role.DETECTOR
     leaders: tuple[MemberId, ...]
     term: Term
-    priority: Weight
 
 
 class LeaderQueryMsg(LayerMessage, frozen=True, tag="LEADER-QUERY"):
@@ -48,7 +42,7 @@ def sound(message: LeadershipMsg) -> bool:
     """Whether all numbers are numbers that a member would send."""
     if isinstance(message, LeaderQueryMsg):
         return 0 <= message.term <= MAX_TERM
-    if not (0 < message.term <= MAX_TERM and 0 <= message.priority <= MAX_PRIORITY):
+    if not 0 < message.term <= MAX_TERM:
         return False
     named = (message.to,) if isinstance(message, HandOverMsg) else message.leaders
     return 0 < len(named) <= MAX_LEADERS and all(-MAX_ID <= each < MAX_ID for each in named)

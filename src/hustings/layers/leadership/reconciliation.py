@@ -80,7 +80,7 @@ class Reconciliation:
         layer = self.layer
         self._insist_from = ctx.now() + 2 * layer.settings.delta
         term = max(layer.next_term(), min(above + 1, MAX_TERM))
-        ctx.multicast(HandOverMsg(ctx.me.id, term, layer.incumbency.priority))
+        ctx.multicast(HandOverMsg(ctx.me.id, term))
         self.announced = Elected(ctx.me.id, term)
         layer.assume(ctx, ctx.me.id, term)
 
@@ -104,8 +104,6 @@ class Reconciliation:
     def compare(self, ctx: Context, sender: MemberId, info: LeaderInfoMsg) -> None:
         """Compare another member's report of the leader with this member's."""
         layer, leader = self.layer, info.leaders[0]
-        if leader != ctx.me.id:
-            layer.electors.tell(leader, info.priority)
         held = layer.held
         if layer.pending is not None and layer.inner.term < info.term <= MAX_TERM:
             layer.inner.term = info.term  # so that its leadership begins in a later one
@@ -181,9 +179,12 @@ class Reconciliation:
             if term < layer.highest:
                 ctx.send(leader, LeaderQueryMsg(layer.highest))
                 return
+            led = layer.leads(ctx.me.id)
             layer.assume(ctx, leader, term)
             held = layer.held
-            if leader != sender and held is not None and layer.doubts.speaks_for_all(ctx):
+            if led and held is not None:
+                ctx.multicast(layer.leader_info(held))  # else its followers hear it one by one
+            elif leader != sender and held is not None and layer.doubts.speaks_for_all(ctx):
                 ctx.send(leader, layer.leader_info(held))  # if it does not lead, it must say so
 
     def _stands_by(self, ctx: Context, held: Elected, info: LeaderInfoMsg) -> bool:
@@ -211,22 +212,26 @@ class Reconciliation:
 
     def _accede(self, ctx: Context, info: LeaderInfoMsg) -> None:
         """Lead, because others were told that this member leads, or never missed it."""
-        incumbency = self.layer.incumbency
-        if info.priority > incumbency.priority:
-            incumbency.office = info.priority  # the priority came with the leadership
+        if not self.layer.leads(ctx.me.id):
+            self.layer.incumbency.in_office = True
         self.insist(ctx, info.term)
 
     def _contend(self, ctx: Context, leader: MemberId, held: Elected) -> None:
-        """Two leaders have one term. The better one insists, and must hear of the other first."""
+        """Two leaders have one term. The better one insists, and must hear of the other first.
+
+        It may be that neither leads, because each has followed the other.
+        """
         layer, me = self.layer, ctx.me.id
         if leader not in layer.electors or ctx.now() < self._warn_from:
             return
         self._warn_from = ctx.now() + layer.settings.delta
         view = layer.electorate(ctx)
-        if held.leader == me and layer.order.better(view.candidate(me), view.candidate(leader)):
-            self.insist(ctx, held.term)
-        elif leader != me:
-            ctx.send(leader, layer.leader_info(held))
+        ahead = leader if held.leader == me else held.leader
+        if me in (leader, held.leader) and ahead in layer.electors:
+            if layer.fair.better(view.candidate(me), view.candidate(ahead)):
+                self.insist(ctx, held.term)
+                return
+        ctx.send(ahead if me == leader else leader, layer.leader_info(held))
 
     def _is_credible(self, ctx: Context, sender: MemberId, leader: MemberId) -> bool:
         """Whether a reported leader is alive, as far as this member knows."""
@@ -243,13 +248,13 @@ class Reconciliation:
     def check(self, ctx: Context) -> None:
         """Tell others the leader, or ask them."""
         layer = self.layer
-        held, now = layer.held, ctx.now()
+        held = layer.held
         if held is None:
             layer.inquiry.check(ctx)
         elif layer.leads(ctx.me.id):
             self._preside(ctx, held)
         else:
-            layer.incumbency.give_up_seeking(now)
+            layer.incumbency.give_up_seeking(ctx)
             self._follow_up(ctx, held)
 
     def _preside(self, ctx: Context, held: Elected) -> None:

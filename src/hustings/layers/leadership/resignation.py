@@ -39,7 +39,7 @@ class Resignation:
                 self.resigned = True
         elif layer.resuming is not None:
             layer.step_down(ctx, RESIGNED)  # it asked whether it still leads, and must not any more
-        layer.incumbency.end()
+        layer.incumbency.end(ctx.me.id)
 
     def stand(self, ctx: Context) -> None:
         """Be chosen like all other members."""
@@ -59,7 +59,7 @@ class Resignation:
         """Hand over as soon as there is another member, if this one stands back."""
         layer = self.layer
         incumbency = layer.incumbency
-        stands_back = incumbency.standing < ELIGIBLE and incumbency.office is None
+        stands_back = incumbency.standing < ELIGIBLE and not incumbency.in_office
         if stands_back and layer.leads(ctx.me.id):
             successor = layer.best_other(ctx)
             if successor is not None and layer.inner.seats == 1:

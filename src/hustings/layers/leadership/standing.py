@@ -1,11 +1,15 @@
 """Standing: which member is preferred before the choice function decides.
 
-A member's standing is an attribute like any other, so gossip carries it. It is one of three: a
-member is eligible, the last resort (it stands back, and is chosen only if there is no other
-member), or an observer, which is never elected. An eligible member does not mention its standing.
+A member's standing is an attribute like any other, so gossip carries it. A member is eligible, the
+last resort (it stands back, and is chosen only if there is no other member), or an observer, which
+is never elected. An eligible member does not mention its standing.
 
-Besides, a leader that was handed its leadership, or that the next better member must not displace,
-has a priority. It is the attribute "~incumbency"; without it a member has priority 0.
+Among members of one standing the incumbent comes first: the leader that must not be displaced by
+the next better member. Which member that is, each member knows from the terms that it has heard
+of. No message and no attribute says it.
+
+Where a group has several leaders, they share the terms, so no term says which of them stay. There,
+and only there, a leader that stays has a standing of its own: it is in office.
 
 Attributes whose names begin with "~" are the project's own.
 """
@@ -13,17 +17,15 @@ Attributes whose names begin with "~" are the project's own.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from hustings.core.choice import Candidate, Choice
+from hustings.core.choice import Candidate, Choice, MemberId
 
 STANDING = "~standing"
 ELIGIBLE = 0.0
 LAST_RESORT = -1.0
 OBSERVER = -2.0
-
-PRIORITY = "~incumbency"
-MAX_PRIORITY = 2.0**52  # one more than any priority up to this is a different number
+IN_OFFICE = 1.0  # only where there are several leaders
 
 
 def with_attribute(candidate: Candidate, name: str, value: float) -> Candidate:
@@ -72,51 +74,50 @@ def is_observer(candidate: Candidate) -> bool:
     return standing_of(candidate) == OBSERVER
 
 
-def with_priority(candidate: Candidate, priority: float) -> Candidate:
-    """The same member with this priority."""
-    return _with_number(candidate, PRIORITY, priority)
-
-
-def priority_of(candidate: Candidate) -> float:
-    """A member's priority; 0 for a member without one."""
-    return _number(candidate, PRIORITY)
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class ByStanding(Choice):
-    """By standing first, then by priority, then by `choice`.
+    """By standing first, then the incumbent, then by `choice`, as one member sees it.
+
+    Each member has an order of its own, because the incumbent is what that member knows. A view
+    that was ranked must be told when it changes.
 
     >>> from hustings.core.choice import HighestId
     >>> order = ByStanding(HighestId())
     >>> order.better(Candidate(1), with_standing(Candidate(2), LAST_RESORT)), order.name
     (True, 'standing:highest-id')
+    >>> order.incumbent = 1
+    >>> order.better(Candidate(1), Candidate(2))
+    True
     """
 
     choice: Choice
-    # The highest priority that any member can have by now, where the world knows better.
-    most: Callable[[], float] = field(default=lambda: MAX_PRIORITY, compare=False, repr=False)
+    incumbent: MemberId | None = None
+    taken: bool = False  # a member has it: no other one may
+    several: bool = False  # whether the group has several leaders
 
     @property
     def name(self) -> str:
         return f"standing:{self.choice.name}"
 
     def key(self, candidate: Candidate) -> tuple[float, ...]:
-        return (standing_of(candidate), priority_of(candidate), *self.choice.key(candidate))
+        first = float(candidate.id == self.incumbent)
+        return (standing_of(candidate), first, *self.choice.key(candidate))
 
     def better(self, one: Candidate, other: Candidate) -> bool:
-        if not one.attributes and not other.attributes:
-            return self.choice.better(one, other)
-        mine = standing_of(one), priority_of(one)
-        yours = standing_of(other), priority_of(other)
-        return mine > yours or (mine == yours and self.choice.better(one, other))
+        if one.attributes or other.attributes:
+            mine, yours = standing_of(one), standing_of(other)
+            if mine != yours:
+                return mine > yours
+        incumbent = self.incumbent
+        if incumbent is not None and one.id != other.id and incumbent in (one.id, other.id):
+            return one.id == incumbent
+        return self.choice.better(one, other)
 
     def can_rank(self, candidate: Candidate) -> bool:
-        standing, priority = standing_of(candidate), priority_of(candidate)
-        return (
-            standing in (ELIGIBLE, LAST_RESORT)
-            and (not priority or 0.0 <= priority <= self.most())
-            and self.choice.can_rank(candidate)
-        )
+        standing = standing_of(candidate)
+        if standing not in (ELIGIBLE, LAST_RESORT) and not (self.several and standing == IN_OFFICE):
+            return False
+        return self.choice.can_rank(candidate)
 
 
 def accepts(choice: Choice) -> Callable[[Candidate], bool]:

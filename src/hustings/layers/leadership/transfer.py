@@ -6,7 +6,7 @@ out of order carry a term that is no longer new. A round trip later the old lead
 same, so a member that misses one message gets the other. The old leader repeats its message to the
 successor a few times, until the successor speaks. A leader that leaves tells all at once.
 
-One of several leaders only gives its successor a priority, and the election does the rest.
+One of several leaders gives its successor its office, and the election does the rest.
 
 Pre-emption is a transfer that no owner asked for: with `preempt_after` a leader hands over to a
 better member that has been in view for that long. Nothing happens in the inner election.
@@ -57,8 +57,8 @@ class Transfer:
         layer, me = self.layer, ctx.me.id
         if not layer.leads(me):
             return False
-        message = HandOverMsg(to, layer.next_term(), layer.incumbency.above_all())
-        layer.incumbency.end()
+        message = HandOverMsg(to, layer.next_term())
+        layer.incumbency.end(me)
         self.accepted, self.given = None, message.term
         ctx.send(to, message)
         repeats = layer.settings.transfer_retries
@@ -67,7 +67,6 @@ class Transfer:
             other = layer.best_other(ctx)
             if other is not None and other != to and not to_all:
                 ctx.send(other, message)
-            layer.electors.tell(to, message.priority)
             layer.assume(ctx, to, message.term)
             if to_all:
                 ctx.multicast(message)
@@ -122,7 +121,7 @@ class Transfer:
             self._former = (held.leader, ctx.now() + layer.settings.delta)
         if to == me:
             layer.resignation.end(ctx)
-            layer.incumbency.office = message.priority
+            layer.incumbency.in_office = True
             layer.assume(ctx, me, message.term)
             if layer.leads(me):
                 self.handed = message.term
@@ -130,19 +129,17 @@ class Transfer:
                 ctx.multicast(message)
                 ctx.send(sender, layer.own_info(me, message.term))
             else:
-                layer.incumbency.end()
+                layer.incumbency.end(me)
         elif layer.knows(to):
-            layer.electors.tell(to, message.priority)
             layer.assume(ctx, to, message.term)
 
     def _seek(self, ctx: Context, sender: MemberId, message: HandOverMsg) -> None:
-        """One of several leaders gives way: the priority decides, and the election acts on it."""
-        layer = self.layer
-        if message.to == ctx.me.id:
-            if not layer.leads(ctx.me.id):
-                layer.incumbency.office = message.priority
-                layer.incumbency.sought = ctx.now()
-            ctx.send(sender, layer.own_info(ctx.me.id, message.term))
+        """One of several leaders gives way: the office decides, and the election acts on it."""
+        incumbency, me = self.layer.incumbency, ctx.me.id
+        if message.to == me:
+            if not self.layer.leads(me):
+                incumbency.in_office, incumbency.sought = True, ctx.now()
+            ctx.send(sender, self.layer.own_info(me, message.term))
 
     def heard(self, sender: MemberId, leader: MemberId, term: int) -> None:
         """A member names a leader. This shows whether the successor has got the message.

@@ -385,7 +385,7 @@ class Machine(Election):
     def claim_of(self, message: Message) -> Claim | None:
         if not isinstance(message, AnnounceMsg):
             return None
-        return Claim(message.term, message.candidate, message.number > 1)
+        return Claim(message.term, repeated=message.number > 1)
 
     def affirm(self, ctx: Context) -> None:
         if self.phase == ANNOUNCE and (self.contested or self.reign < self.term):

@@ -6,17 +6,19 @@ from collections.abc import Sequence
 
 import pytest
 
-from hustings.core.choice import Candidate, MemberId
+from hustings.core.choice import Candidate, HighestId, MemberId
 from hustings.layers.gossip.layer import GossipConfig, GossipLayer
 from hustings.layers.gossip.membership import Membership
 from hustings.layers.gossip.messages import (
     Entry,
     GossipMsg,
     JoinMsg,
+    LeadingMsg,
     PullMsg,
     WelcomeMsg,
 )
-from hustings.layers.leadership.standing import priority_of, with_priority
+from hustings.layers.leadership.messages import LeaderInfoMsg
+from hustings.layers.leadership.standing import ByStanding
 from hustings.testing.effects import Effect, Send
 from hustings.testing.recorded import RecordedMember, view_of
 from tests.unit.layers.detector.listeners import people
@@ -196,30 +198,32 @@ def test_who_only_wants_to_be_known_is_not_answered() -> None:
     assert 50 in stack(one).membership.view
 
 
-def preferred(one: RecordedMember) -> RecordedMember:
-    """The same member after it was given priority, as a leader is that shall stay."""
-    one.me = with_priority(one.me, 1.0)
+def staying(one: RecordedMember) -> RecordedMember:
+    """The same member as a leader that shall stay."""
+    stack(one).inner.choice = ByStanding(HighestId(), incumbent=one.me.id)
+    stack(one).membership.leading = lambda: LeaderInfoMsg((one.me.id,), 4)
     one.fire(TICK)
     return one
 
 
-def test_who_is_preferred_says_so_to_newcomers_before_its_election_speaks_to_them() -> None:
-    one = preferred(member())
+def test_a_leader_that_stays_says_so_to_newcomers_before_its_election_speaks_to_them() -> None:
+    one = staying(member())
     effects = one.deliver(50, JoinMsg(entry(50), to_all=False, asks=False))
     said = next(effect.message for effect in effects if isinstance(effect, Send))
-    assert isinstance(said, GossipMsg)
-    assert priority_of(said.entries[0].who) == 1.0
+    assert isinstance(said, LeadingMsg)
+    assert said.leading == LeaderInfoMsg((one.me.id,), 4)
+    assert said.entries[0].who.id == one.me.id
 
 
-def test_a_newcomer_hears_of_priority_once_in_a_period_and_life() -> None:
-    one = preferred(member())
+def test_a_newcomer_hears_of_it_once_in_a_period_and_life() -> None:
+    one = staying(member())
     card = JoinMsg(entry(50), to_all=False, asks=False)
     again = JoinMsg(Entry(Candidate(50), 2, 1), to_all=False, asks=False)
-    assert sent(one.deliver(50, card), GossipMsg) == [50]
-    assert sent(one.deliver(50, card), GossipMsg) == []
-    assert sent(one.deliver(50, again), GossipMsg) == [50]
+    assert sent(one.deliver(50, card), LeadingMsg) == [50]
+    assert sent(one.deliver(50, card), LeadingMsg) == []
+    assert sent(one.deliver(50, again), LeadingMsg) == [50]
     one.fire(TICK)
-    assert sent(one.deliver(50, again), GossipMsg) == [50]
+    assert sent(one.deliver(50, again), LeadingMsg) == [50]
 
 
 def test_who_comes_back_in_the_same_period_is_welcomed_again() -> None:

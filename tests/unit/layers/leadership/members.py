@@ -15,14 +15,18 @@ from hustings.protocols.bully import Bully, BullyConfig
 from hustings.testing.effects import Declare, Effect, Multicast, Send
 from hustings.testing.recorded import RecordedMember, view_of
 
-ORDER = ByStanding(HighestId())
 SETTINGS = (
     LeadershipConfig()
 )  # delta = 1: membership_wait 4, reconcile_interval 5, leaderless_timeout 20
 
 
+def order() -> ByStanding:
+    """A member's own order: no two members share one."""
+    return ByStanding(HighestId())
+
+
 def bully() -> Election:
-    return Bully(BullyConfig(), ORDER)
+    return Bully(BullyConfig(), order())
 
 
 def observer(member: MemberId) -> Candidate:

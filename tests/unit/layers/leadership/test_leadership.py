@@ -10,10 +10,10 @@ from hustings.core.choice import Candidate
 from hustings.core.election import Election
 from hustings.core.errors import BadInput
 from hustings.core.outcome import ELECTING, PAUSED, Elected, NoLeader
-from hustings.layers.leadership.incumbency import SECURE
 from hustings.layers.leadership.inquiry import ANSWERS
 from hustings.layers.leadership.layer import (
     JOIN,
+    OFFICE,
     RESIGNED,
     TICK,
     LeadershipConfig,
@@ -25,21 +25,21 @@ from hustings.layers.leadership.standing import (
     ELIGIBLE,
     LAST_RESORT,
     standing_of,
-    with_priority,
     with_standing,
 )
 from hustings.layers.leadership.transfer import PREEMPT, REPEAT
+from hustings.protocols.announce.al import Al
 from hustings.protocols.announce.le_s import LeS
 from hustings.protocols.announce.messages import AnnounceMsg, ByeMsg
 from hustings.protocols.bully import CoordinatorMsg, ElectionMsg
 from hustings.testing.effects import Multicast, Send
 from tests.unit.layers.leadership.members import (
-    ORDER,
     LeadingMember,
     bully,
     following,
     in_office,
     observer,
+    order,
     people,
     sent,
     told,
@@ -49,7 +49,7 @@ FOUR = people([1, 2, 4])  # beside member 3
 
 
 def le_s() -> LeS:
-    return LeS(LeS.Settings.parse({"T_A": 2.0, "T_L": 9.0}), ORDER)
+    return LeS(LeS.Settings.parse({"T_A": 2.0, "T_L": 9.0}), order())
 
 
 # Handing over
@@ -58,7 +58,7 @@ def le_s() -> LeS:
 def test_a_leader_tells_its_successor_and_follows_it_at_once() -> None:
     leader = in_office(3, FOUR, term=5)
     effects = leader.ask(lambda leadership, ctx: leadership.hand_over(ctx, 2))
-    word = HandOverMsg(2, 6, 1.0)
+    word = HandOverMsg(2, 6)
     # That one tells the others; and 4, who would lead next, must not think that 3 has died.
     assert sent(effects, HandOverMsg) == [(2, word), (4, word)]
     assert told(effects) == [Elected(2, 6)]
@@ -85,39 +85,40 @@ def test_only_a_leader_hands_over_and_only_to_an_elector() -> None:
 
 def test_who_hears_of_a_hand_over_follows_and_says_so_once() -> None:
     member = following(1, 3, people([2, 3, 4]), term=5)
-    word = HandOverMsg(2, 6, 1.0)
+    word = HandOverMsg(2, 6)
     assert told(member.deliver(3, word)) == [Elected(2, 6)]
     assert told(member.deliver(3, word)) == []
-    assert member.leadership.electors.priority(2) == 1.0
-    assert member.leadership.electors.view.ranking(ORDER).ids[0] == 2
+    assert member.leadership.electors.incumbent == 2
+    assert member.leadership.electors.view.ranking(member.leadership.order).ids[0] == 2
 
 
 @pytest.mark.parametrize("term", [4, 5])
 def test_a_hand_over_of_the_past_is_not_heeded(term: int) -> None:
     member = following(1, 3, people([2, 3, 4]), term=5)
-    assert told(member.deliver(4, HandOverMsg(2, term, 9.0))) == []
+    assert told(member.deliver(4, HandOverMsg(2, term))) == []
     assert member.leadership.leader == 3
-    assert member.leadership.electors.priority(2) == 0.0
+    assert member.leadership.electors.incumbent == 3
 
 
 def test_copies_out_of_order_do_no_harm() -> None:
     member = following(1, 3, people([2, 3, 4]), term=5)
-    later, earlier = HandOverMsg(4, 7, 2.0), HandOverMsg(2, 6, 1.0)
+    later, earlier = HandOverMsg(4, 7), HandOverMsg(2, 6)
     assert told(member.deliver(2, later)) == [Elected(4, 7)]
     assert told(member.deliver(3, earlier)) == []
     assert member.leadership.leader == 4
 
 
-def test_a_successor_takes_office_with_its_priority_and_tells_all() -> None:
+def test_a_successor_takes_office_and_tells_all() -> None:
     member = following(2, 3, people([1, 3, 4]), term=5)
-    word = HandOverMsg(2, 6, 3.0)
+    word = HandOverMsg(2, 6)
     effects = member.deliver(3, word)
     assert told(effects) == [Elected(2, 6)]
     assert sent(effects, HandOverMsg) == [(None, word)]
-    assert sent(effects, LeaderInfoMsg) == [(3, LeaderInfoMsg((2,), 6, 3.0))]
-    assert member.leadership.incumbency.priority == 3.0
+    assert sent(effects, LeaderInfoMsg) == [(3, LeaderInfoMsg((2,), 6))]
+    assert member.leadership.incumbency.in_office
+    assert member.leadership.electors.incumbent == 2
     again = member.deliver(3, word)  # its answer was lost
-    assert sent(again, LeaderInfoMsg) == [(3, LeaderInfoMsg((2,), 6, 3.0))]
+    assert sent(again, LeaderInfoMsg) == [(3, LeaderInfoMsg((2,), 6))]
     assert not told(again)
     assert not sent(again, HandOverMsg)
 
@@ -125,7 +126,7 @@ def test_a_successor_takes_office_with_its_priority_and_tells_all() -> None:
 def test_a_silent_successor_is_told_again_but_not_for_ever() -> None:
     leader = in_office(3, FOUR)
     leader.ask(lambda leadership, ctx: leadership.hand_over(ctx, 2))
-    word = HandOverMsg(2, 2, 1.0)
+    word = HandOverMsg(2, 2)
     assert sent(leader.fire(REPEAT), HandOverMsg) == [(None, word)]  # with all others
     repeated = 1
     while REPEAT in leader.timers:
@@ -137,27 +138,25 @@ def test_a_silent_successor_is_told_again_but_not_for_ever() -> None:
 def test_a_successor_that_speaks_is_not_told_again() -> None:
     leader = in_office(3, FOUR)
     leader.ask(lambda leadership, ctx: leadership.hand_over(ctx, 2))
-    leader.deliver(2, LeaderInfoMsg((2,), 2, 1.0))
-    assert sent(leader.fire(REPEAT), HandOverMsg) == [(None, HandOverMsg(2, 2, 1.0))]
+    leader.deliver(2, LeaderInfoMsg((2,), 2))
+    assert sent(leader.fire(REPEAT), HandOverMsg) == [(None, HandOverMsg(2, 2))]
     assert REPEAT not in leader.timers
 
 
-def test_the_successor_is_preferred_more_than_anybody_the_old_leader_loses_its_priority() -> None:
-    leader = in_office(3, [Candidate(1), with_priority(Candidate(2), 7.0), Candidate(4)])
-    leader.fire(SECURE)
-    assert leader.leadership.incumbency.priority == 8.0
+def test_the_successor_comes_first_in_place_of_the_old_leader() -> None:
+    leader = in_office(3, FOUR)
+    assert leader.leadership.electors.incumbent == 3
     effects = leader.ask(lambda leadership, ctx: leadership.hand_over(ctx, 1))
-    assert sent(effects, HandOverMsg)[0] == (1, HandOverMsg(1, 2, 9.0))
-    assert leader.leadership.incumbency.priority == 0.0
-    assert leader.leadership.electors.priority(1) == 9.0
-    assert leader.leadership.electors.priority(3) == 0.0
+    assert sent(effects, HandOverMsg)[0] == (1, HandOverMsg(1, 2))
+    assert leader.leadership.electors.incumbent == 1
+    assert leader.leadership.electors.view.ranking(leader.leadership.order).ids == (1, 4, 3, 2)
 
 
 def test_a_hand_over_in_the_middle_of_an_election_ends_it() -> None:
     member = following(1, 3, people([2, 3, 4]), term=5)
     assert told(member.call()) == [NoLeader(ELECTING)]
     assert "T1" in member.timers
-    member.deliver(3, HandOverMsg(2, 6, 1.0))
+    member.deliver(3, HandOverMsg(2, 6))
     assert "T1" not in member.timers
     assert member.outcome == Elected(2, 6)
 
@@ -165,12 +164,10 @@ def test_a_hand_over_in_the_middle_of_an_election_ends_it() -> None:
 def test_an_unsound_word_is_not_heeded() -> None:
     member = following(1, 3, people([2, 3, 4]))
     for word in (
-        HandOverMsg(2, 2**62 + 1, 0.0),
-        HandOverMsg(2, 6, float("nan")),
-        HandOverMsg(2, 6, float("inf")),
-        HandOverMsg(2**63, 6, 0.0),
-        LeaderInfoMsg((), 6, 0.0),
-        LeaderInfoMsg((2,) * 65, 6, 0.0),
+        HandOverMsg(2, 2**62 + 1),
+        HandOverMsg(2**63, 6),
+        LeaderInfoMsg((), 6),
+        LeaderInfoMsg((2,) * 65, 6),
         LeaderQueryMsg(-1),
     ):
         assert member.deliver(3, word) == []
@@ -208,9 +205,10 @@ def test_alone_who_resigned_leads_again_if_an_election_is_called() -> None:
     leader.ask(lambda leadership, ctx: leadership.stand_back(ctx))
     leader.call()
     assert leader.outcome == Elected(3, 2)
-    leader.fire(SECURE)
+    leader.clock += LeadershipConfig().trial
+    leader.fire(TICK)
     assert standing_of(leader.me) == LAST_RESORT
-    assert leader.leadership.incumbency.priority == 0.0
+    assert leader.leadership.electors.incumbent is None
 
 
 def test_who_leads_standing_back_makes_room_for_the_next_one() -> None:
@@ -237,36 +235,106 @@ def test_who_announces_and_resigns_alone_falls_silent() -> None:
 # Staying, and returning to the preferred member
 
 
-def test_a_leader_is_preferred_after_a_while_and_says_so() -> None:
-    leader = in_office(1, people([2, 3]))
-    assert leader.leadership.incumbency.priority == 0.0
-    effects = leader.fire(SECURE)
-    assert leader.leadership.incumbency.priority == 1.0
-    assert sent(effects, LeaderInfoMsg) == [(None, LeaderInfoMsg((1,), 1, 1.0))]
+def test_a_leader_comes_first_after_a_while_for_itself_and_for_its_followers() -> None:
+    leader = LeadingMember(3, people([1, 2]))
+    leader.start()
+    leader.call()
+    follower = following(2, 4, people([1, 3, 4]))
+    follower.suspect(4)
+    follower.deliver(3, CoordinatorMsg(2))
+    for member in (leader, follower):
+        assert member.leadership.leader == 3
+        assert member.leadership.electors.incumbent != 3
+        member.clock += LeadershipConfig().trial - 0.1
+        member.deliver(1, LeaderQueryMsg(0))
+        assert member.leadership.electors.incumbent != 3
+        member.clock += 0.1
+        member.deliver(1, LeaderQueryMsg(0))
+        assert member.leadership.electors.incumbent == 3
+
+
+def test_a_claim_delay_is_a_part_of_the_probation() -> None:
+    settings = LeadershipConfig(claim_delay=5.0)
+    follower = LeadingMember(2, people([1, 3]), settings, elect=le_s)
+    follower.start()
+    follower.call()
+    follower.deliver(3, AnnounceMsg(1, 1, Candidate(3)))
+    leader = LeadingMember(3, people([1, 2]), settings, elect=le_s)
+    leader.start()
+    leader.call()
+    leader.fire("T_S")
+    for member in (leader, follower):
+        began = member.clock
+        while member.leadership.electors.incumbent is None:
+            member.clock += 0.5
+            if member is leader and OFFICE in member.timers:
+                if member.timers[OFFICE].deadline <= member.clock:
+                    member.fire(OFFICE)
+            member.deliver(1, LeaderQueryMsg(0))
+        assert member.clock - began == pytest.approx(5.0, abs=0.6)
+
+
+def test_a_leader_that_it_was_told_of_comes_first_at_once() -> None:
+    member = LeadingMember(9, people([1, 2]))
+    member.start()
+    member.fire(JOIN)
+    member.deliver(1, LeaderInfoMsg((2,), 7))
+    assert member.leadership.electors.incumbent == 2
+
+
+def test_a_leader_stays_first_until_another_one_is() -> None:
+    """A member that missed it by mistake must go back to it."""
+    member = following(2, 3, people([1, 3, 4]), term=5)
+    member.suspect(3)
+    member.deliver(4, CoordinatorMsg(6))
+    assert member.leadership.leader == 4
+    assert member.leadership.electors.incumbent == 3
+    member.clock += LeadershipConfig().trial
+    member.fire(TICK)
+    assert member.leadership.electors.incumbent == 4
+
+
+def test_a_leader_does_not_stay_first_if_an_election_comes_to_nothing() -> None:
+    member = following(1, 3, people([2, 3]))
+    member.lose(3)
+    member.suspect(3)
+    member.ask(lambda layer, ctx: layer.inner.disown(layer.within(ctx), ELECTING))
+    member.fire(TICK)
+    assert member.leadership.electors.incumbent == 3
+    member.clock += LeadershipConfig().leaderless_limit
+    member.fire(TICK)
+    assert member.leadership.electors.incumbent is None
+
+
+def test_where_all_announce_themselves_nobody_comes_first() -> None:
+    """There no message says which member leads: terms cannot decide."""
+    member = LeadingMember(1, people([2, 3]), elect=lambda: Al(Al.Settings(), order()))
+    member.start()
+    member.deliver(2, HandOverMsg(2, 5))
+    assert member.outcome == Elected(2, 5)
+    assert member.leadership.electors.incumbent is None
 
 
 def test_with_preempt_after_0_the_election_has_its_way() -> None:
     settings = LeadershipConfig(preempt_after=0.0)
     leader = in_office(1, people([2]), settings)
-    assert SECURE not in leader.timers
+    assert leader.leadership.electors.incumbent is None
     leader.meet(Candidate(9))
     assert sent(leader.fire(TICK), ElectionMsg) == [(9, ElectionMsg(1))]
 
 
-def test_a_preferred_leader_tells_a_better_newcomer_that_it_leads() -> None:
+def test_a_leader_that_stays_tells_a_better_newcomer_that_it_leads() -> None:
     leader = in_office(1, people([2]))
-    leader.fire(SECURE)
     leader.meet(Candidate(9))
     assert sent(leader.fire(TICK), CoordinatorMsg) == [(9, CoordinatorMsg(1))]
 
 
-def test_priority_ends_with_the_office() -> None:
+def test_incumbency_ends_with_the_office() -> None:
     leader = in_office(1, people([2, 3]))
-    leader.fire(SECURE)
-    leader.deliver(2, HandOverMsg(3, 2, 2.0))
-    assert leader.leadership.incumbency.priority == 0.0
+    leader.deliver(2, HandOverMsg(3, 2))
+    assert leader.leadership.electors.incumbent == 3
     leader.restart()
-    assert leader.leadership.incumbency.priority == 0.0
+    assert leader.leadership.electors.incumbent is None
 
 
 def test_the_leader_hands_over_to_a_better_member_that_has_been_up_for_long() -> None:
@@ -337,10 +405,10 @@ def test_a_newcomer_follows_the_leader_that_it_is_told_of() -> None:
     member = LeadingMember(9, people([1, 2]))
     member.start()
     member.fire(JOIN)
-    effects = member.deliver(1, LeaderInfoMsg((2,), 7, 1.0))
+    effects = member.deliver(1, LeaderInfoMsg((2,), 7))
     assert told(effects) == [Elected(2, 7)]
     assert not sent(member.fire(ANSWERS), ElectionMsg)
-    assert member.leadership.electors.view.ranking(ORDER).ids[0] == 2
+    assert member.leadership.electors.view.ranking(member.leadership.order).ids[0] == 2
 
 
 def test_who_comes_back_to_a_leader_that_stays_calls_no_election() -> None:
@@ -383,11 +451,11 @@ def test_an_observer_takes_no_part_in_the_election() -> None:
 def test_an_observer_hears_of_the_leader_and_of_changes() -> None:
     member = LeadingMember(observer(5), people([1, 2]))
     member.start()
-    assert told(member.deliver(2, LeaderInfoMsg((2,), 3, 0.0))) == [Elected(2, 3)]
-    assert told(member.deliver(2, LeaderInfoMsg((2,), 3, 0.0))) == []
-    assert told(member.deliver(1, LeaderInfoMsg((1,), 3, 0.0))) == []  # two in one term: the first
-    assert told(member.deliver(1, LeaderInfoMsg((1,), 2, 0.0))) == []
-    assert told(member.deliver(2, HandOverMsg(1, 4, 1.0))) == [Elected(1, 4)]
+    assert told(member.deliver(2, LeaderInfoMsg((2,), 3))) == [Elected(2, 3)]
+    assert told(member.deliver(2, LeaderInfoMsg((2,), 3))) == []
+    assert told(member.deliver(1, LeaderInfoMsg((1,), 3))) == []  # two in one term: the first
+    assert told(member.deliver(1, LeaderInfoMsg((1,), 2))) == []
+    assert told(member.deliver(2, HandOverMsg(1, 4))) == [Elected(1, 4)]
     assert (member.leadership.leader, member.leadership.term, member.leadership.leaders) == (
         1,
         4,
@@ -399,17 +467,17 @@ def test_an_observer_hears_of_the_leader_and_of_changes() -> None:
 def test_an_observer_does_not_believe_in_a_leader_that_is_gone() -> None:
     member = LeadingMember(observer(5), people([1, 2]))
     member.start()
-    member.deliver(2, LeaderInfoMsg((2,), 3, 0.0))
+    member.deliver(2, LeaderInfoMsg((2,), 3))
     member.lose(2)
     assert told(member.suspect(2)) == [NoLeader(ELECTING)]
-    assert told(member.deliver(1, LeaderInfoMsg((2,), 3, 0.0))) == []
+    assert told(member.deliver(1, LeaderInfoMsg((2,), 3))) == []
 
 
 def test_an_observer_asks_after_a_while_and_gives_up_after_long() -> None:
     member = LeadingMember(observer(5), people([1, 2]))
     member.start()
     assert len(sent(member.fire(TICK), LeaderQueryMsg)) == 1  # it knows nobody
-    member.deliver(2, LeaderInfoMsg((2,), 3, 0.0))
+    member.deliver(2, LeaderInfoMsg((2,), 3))
     heard = member.clock
     assert not sent(member.fire(TICK), LeaderQueryMsg)
     assert sent(member.fire(TICK), LeaderQueryMsg)[0][1] == LeaderQueryMsg(3)
@@ -421,7 +489,7 @@ def test_an_observer_asks_after_a_while_and_gives_up_after_long() -> None:
 
 def test_a_leader_tells_observers_at_a_change_and_from_time_to_time() -> None:
     leader = following(3, 2, [*people([1, 2]), observer(8), observer(9)])
-    effects = leader.deliver(2, HandOverMsg(3, 2, 1.0))
+    effects = leader.deliver(2, HandOverMsg(3, 2))
     assert [to for to, _ in sent(effects, HandOverMsg)] == [None]  # observers hear that, too
     leader.fire(TICK)
     effects = leader.fire(TICK)
@@ -429,12 +497,12 @@ def test_a_leader_tells_observers_at_a_change_and_from_time_to_time() -> None:
     won = LeadingMember(3, [*people([1]), observer(8)])
     won.start()
     won.fire(JOIN)
-    assert (8, LeaderInfoMsg((3,), 1, 0.0)) in sent(won.fire(ANSWERS), LeaderInfoMsg)
+    assert (8, LeaderInfoMsg((3,), 1)) in sent(won.fire(ANSWERS), LeaderInfoMsg)
 
 
 def test_an_elector_answers_an_observer() -> None:
     member = following(1, 2, [*people([2]), observer(8)], term=3)
-    assert member.deliver(8, LeaderQueryMsg(1)) == [Send(8, LeaderInfoMsg((2,), 3, 0.0))]
+    assert member.deliver(8, LeaderQueryMsg(1)) == [Send(8, LeaderInfoMsg((2,), 3))]
 
 
 def test_an_observer_may_be_made_by_its_maker() -> None:
@@ -449,8 +517,8 @@ def test_a_leader_that_leaves_hands_over_first() -> None:
     leader = in_office(3, FOUR)
     effects = leader.leave()
     assert sent(effects, HandOverMsg) == [
-        (4, HandOverMsg(4, 2, 1.0)),
-        (None, HandOverMsg(4, 2, 1.0)),
+        (4, HandOverMsg(4, 2)),
+        (None, HandOverMsg(4, 2)),
     ]
     assert leader.deliver(4, LeaderQueryMsg(0)) == []
     follower = following(3, 4, FOUR)
@@ -467,7 +535,7 @@ def test_a_leader_that_was_away_asks_who_leads(gap: float, said: list[NoLeader])
     effects = leader.ask(lambda leadership, ctx: leadership.woke(ctx, gap))
     assert told(effects) == said
     assert len(sent(effects, LeaderQueryMsg)) == 3
-    assert told(leader.deliver(1, LeaderInfoMsg((2,), 5, 1.0))) == [Elected(2, 5)]
+    assert told(leader.deliver(1, LeaderInfoMsg((2,), 5))) == [Elected(2, 5)]
     assert told(leader.fire(ANSWERS)) == []
 
 
@@ -476,7 +544,7 @@ def test_a_leader_that_was_away_asks_who_leads(gap: float, said: list[NoLeader])
 def test_a_leader_that_nobody_missed_leads_on_in_its_term(
     elect: Callable[[], Election], gap: float
 ) -> None:
-    for answer in (LeaderInfoMsg((3,), 4, 0.0), None):
+    for answer in (LeaderInfoMsg((3,), 4), None):
         leader = LeadingMember(3, FOUR, elect=elect)
         leader.start()
         leader.assume_leader(3, 4)
@@ -492,15 +560,15 @@ def test_a_leader_that_nobody_missed_leads_on_in_its_term(
 def test_an_older_report_is_no_answer() -> None:
     leader = in_office(3, FOUR, term=4)
     leader.ask(lambda leadership, ctx: leadership.woke(ctx, LONG))
-    assert told(leader.deliver(1, LeaderInfoMsg((3,), 3, 0.0))) == []
-    assert told(leader.deliver(1, LeaderInfoMsg((2,), 3, 0.0))) == []
-    assert told(leader.deliver(2, LeaderInfoMsg((3,), 4, 0.0))) == [Elected(3, 4)]
+    assert told(leader.deliver(1, LeaderInfoMsg((3,), 3))) == []
+    assert told(leader.deliver(1, LeaderInfoMsg((2,), 3))) == []
+    assert told(leader.deliver(2, LeaderInfoMsg((3,), 4))) == [Elected(3, 4)]
 
 
 def test_a_leader_that_others_name_and_that_is_not_in_view_is_asked_for_again() -> None:
     leader = in_office(3, FOUR, term=4)
     leader.ask(lambda leadership, ctx: leadership.woke(ctx, LONG))
-    leader.deliver(1, LeaderInfoMsg((9,), 5, 1.0))
+    leader.deliver(1, LeaderInfoMsg((9,), 5))
     effects = leader.fire(ANSWERS)
     assert told(effects) == []
     assert len(sent(effects, LeaderQueryMsg)) == 3
@@ -524,7 +592,7 @@ def test_a_leader_that_was_away_twice_asks_twice(
     effects += leader.ask(lambda leadership, ctx: leadership.woke(ctx, second))
     assert told(effects) == [NoLeader(PAUSED)]
     assert len(sent(effects, LeaderQueryMsg)) == 6
-    assert told(leader.deliver(1, LeaderInfoMsg((2,), 5, 1.0))) == [Elected(2, 5)]
+    assert told(leader.deliver(1, LeaderInfoMsg((2,), 5))) == [Elected(2, 5)]
 
 
 @pytest.mark.parametrize("elect", [bully, le_s])
@@ -535,14 +603,14 @@ def test_a_leader_that_resigns_while_it_asks_leads_no_more(elect: Callable[[], E
     leader.ask(lambda leadership, ctx: leadership.woke(ctx, LONG))
     effects = leader.ask(lambda leadership, ctx: leadership.stand_back(ctx))
     assert told(effects) == [NoLeader(RESIGNED)]
-    for answer in (LeaderInfoMsg((3,), 4, 0.0), LeaderInfoMsg((2,), 5, 1.0)):
+    for answer in (LeaderInfoMsg((3,), 4), LeaderInfoMsg((2,), 5)):
         assert Elected(3, 4) not in told(leader.deliver(1, answer))
     assert leader.leadership.held == Elected(2, 5)
 
 
 def test_a_leader_that_leaves_while_it_asks_says_farewell() -> None:
     def with_byes() -> LeS:
-        return LeS(LeS.Settings.parse({"T_A": 2.0, "T_L": 9.0, "bye": 1}), ORDER)
+        return LeS(LeS.Settings.parse({"T_A": 2.0, "T_L": 9.0, "bye": 1}), order())
 
     leader = LeadingMember(3, FOUR, elect=with_byes)
     leader.start()
@@ -557,7 +625,7 @@ def test_who_announces_and_was_away_is_silent_until_it_knows() -> None:
     leader.assume_leader(3, 4)
     leader.ask(lambda leadership, ctx: leadership.woke(ctx, SHORT))
     assert sent(leader.fire("T_A"), AnnounceMsg) == []
-    leader.deliver(1, LeaderInfoMsg((3,), 4, 0.0))
+    leader.deliver(1, LeaderInfoMsg((3,), 4))
     assert len(sent(leader.fire("T_A"), AnnounceMsg)) == 1
 
 
@@ -567,7 +635,7 @@ def test_who_announces_and_was_away_follows_whom_it_hears(gap: float) -> None:
     leader.start()
     leader.assume_leader(3, 4)
     leader.ask(lambda leadership, ctx: leadership.woke(ctx, gap))
-    assert told(leader.deliver(1, LeaderInfoMsg((2,), 5, 1.0)))[-1] == Elected(2, 5)
+    assert told(leader.deliver(1, LeaderInfoMsg((2,), 5)))[-1] == Elected(2, 5)
     assert "T_A" not in leader.timers
     assert "T_L" in leader.timers
 

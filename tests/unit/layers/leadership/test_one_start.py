@@ -13,16 +13,21 @@ from hustings.core.outcome import ELECTING, Elected, NoLeader
 from hustings.layers.leadership.inquiry import ANSWERS
 from hustings.layers.leadership.layer import JOIN, OFFICE, LeadershipConfig
 from hustings.layers.leadership.messages import MAX_TERM, LeaderInfoMsg
-from hustings.layers.leadership.standing import with_priority
+from hustings.protocols import bully_grant, bully_group
 from hustings.protocols.announce.le_a import LeA
 from hustings.protocols.announce.le_s import LeS
 from hustings.protocols.announce.messages import AnnounceMsg
-from hustings.protocols.bully import CoordinatorMsg, ElectionMsg
+from hustings.protocols.bully import Bully, CoordinatorMsg, ElectionMsg
+from hustings.protocols.bully_assistant import BullyAssistant, IAmLeaderMsg
+from hustings.protocols.bully_grant import BullyGrant
+from hustings.protocols.bully_group import BullyGroup
+from hustings.protocols.bully_map import BullyMap, LeaderMsg
+from hustings.protocols.ring import ElectedMsg, Ring, RingConfig
 from hustings.testing.effects import Effect, Multicast
 from tests.unit.layers.leadership.members import (
-    ORDER,
     LeadingMember,
     bully,
+    order,
     people,
     sent,
     told,
@@ -33,15 +38,15 @@ OTHERS = people([1, 2, 3])
 
 
 def le_a() -> Election:
-    return LeA(LeA.Settings.parse({"T_A": 4.0, "T_L": 18.0}), ORDER)
+    return LeA(LeA.Settings.parse({"T_A": 4.0, "T_L": 18.0}), order())
 
 
 def le_s() -> Election:
-    return LeS(LeS.Settings.parse({"T_A": 4.0, "T_L": 18.0}), ORDER)
+    return LeS(LeS.Settings.parse({"T_A": 4.0, "T_L": 18.0}), order())
 
 
-def announced(member: MemberId, term: int, priority: float = 0.0) -> AnnounceMsg:
-    return AnnounceMsg(term, 1, with_priority(Candidate(member), priority))
+def announced(member: MemberId, term: int) -> AnnounceMsg:
+    return AnnounceMsg(term, 1, Candidate(member))
 
 
 def newcomer(elect: Callable[[], Election], settings: LeadershipConfig = STICKY) -> LeadingMember:
@@ -81,6 +86,58 @@ def test_a_newcomer_follows_a_worse_leader_that_it_hears(
         assert not any(isinstance(effect, Multicast) for effect in effects)
         assert not sent(effects, ElectionMsg)
         assert member.leadership.leader == 3
+
+
+CLAIMS: dict[type[Election], list[Message]] = {
+    Bully: [CoordinatorMsg(4)],
+    BullyAssistant: [CoordinatorMsg(4), IAmLeaderMsg(4)],
+    BullyGrant: [bully_grant.CoordinatorMsg(4)],
+    BullyGroup: [bully_group.CoordinatorMsg(4, ())],
+    BullyMap: [LeaderMsg(4)],
+    Ring: [ElectedMsg((4, 3), Candidate(3))],
+}
+
+
+@pytest.mark.parametrize(
+    "kind, word",
+    [(kind, word) for kind, words in CLAIMS.items() for word in words],
+    ids=lambda each: each.__name__ if isinstance(each, type) else type(each).__name__,
+)
+def test_so_it_does_in_every_election_that_displaces(kind: type[Election], word: Message) -> None:
+    """Also if a heartbeat or another message has begun its election before."""
+    for begun in (False, True):
+        member = newcomer(lambda: kind(kind.Settings(), order()))
+        if begun:
+            member.ask(lambda layer, ctx: layer.begin(ctx))
+        assert set(told(member.deliver(3, word))) == {Elected(3, 4)}
+        assert member.leadership.leader == 3
+
+
+def test_a_newcomer_that_was_told_by_the_leader_asks_no_better_one_to_lead() -> None:
+    """They come into its view one after the other."""
+    member = LeadingMember(9, people([1, 3]), STICKY, elect=bully)
+    member.start()
+    assert told(member.deliver(3, CoordinatorMsg(4))) == [Elected(3, 4)]
+    member.meet(*people([4, 5, 12]))
+    assert sent(member.deliver(1, LeaderInfoMsg((3,), 4)), ElectionMsg) == []
+
+
+def test_a_result_of_a_ring_is_passed_on() -> None:
+    """The members behind the newcomer must hear it, too; whoever sends it need not lead."""
+    member = newcomer(lambda: Ring(RingConfig(), order()))
+    word = ElectedMsg((4, 3), Candidate(3))
+    effects = member.deliver(2, word)
+    assert told(effects)[0] == Elected(3, 4)
+    assert sent(effects, ElectedMsg) == [(1, word)]
+
+
+def test_a_result_that_names_a_stranger_waits_until_it_is_known() -> None:
+    """A newcomer that knows nobody must not win alone."""
+    member = LeadingMember(9, people([1]), STICKY, elect=lambda: Ring(RingConfig(), order()))
+    member.start()
+    assert told(member.deliver(3, ElectedMsg((4, 3), Candidate(3)))) == []
+    member.meet(Candidate(3))
+    assert told(member.deliver(1, LeaderInfoMsg((3,), 4))) == [Elected(3, 4)]
 
 
 @pytest.mark.parametrize("word", [announced(3, 4), announced(3, MAX_TERM + 1)])
@@ -130,15 +187,22 @@ def test_a_member_that_has_claimed_itself_does_not() -> None:
     assert told(member.deliver(3, AnnounceMsg(4, 2, Candidate(3)))) == []
 
 
-def test_an_announcement_from_before_the_priority_changes_nothing() -> None:
-    """The newcomer was told of the priority while an older announcement was on its way."""
+def test_an_announcement_that_is_older_than_what_was_told_changes_nothing() -> None:
     member = newcomer(le_a)
     member.fire(JOIN)
-    assert told(member.deliver(1, LeaderInfoMsg((3,), 4, 2.0))) == [Elected(3, 4)]
+    assert told(member.deliver(1, LeaderInfoMsg((3,), 4))) == [Elected(3, 4)]
     assert told(member.deliver(3, announced(3, 4))) == []
     assert member.leadership.leader == 3
-    member.clock += 1.1  # longer than a message takes
-    assert told(member.deliver(3, announced(3, 4)))[:1] == [NoLeader(ELECTING)]
+
+
+def test_a_claim_that_is_not_repeated_may_be_one_of_several() -> None:
+    """All begin together: the newcomer follows the first claim, and then a better one."""
+    member = newcomer(le_a)
+    assert told(member.deliver(1, announced(1, 1))) == [Elected(1, 1)]
+    assert told(member.deliver(3, announced(3, 2))) == [Elected(3, 2)]
+    other = newcomer(le_a)
+    assert told(other.deliver(1, AnnounceMsg(1, 2, Candidate(1)))) == [Elected(1, 1)]
+    assert told(other.deliver(3, announced(3, 2))) == []
 
 
 def test_a_worse_claim_does_not_make_two_leaderships() -> None:
@@ -164,7 +228,7 @@ def test_a_late_worse_claim_does_not_either() -> None:
 
 def test_a_leadership_begins_in_a_later_term_than_others_know() -> None:
     member = claiming()
-    assert told(member.deliver(2, LeaderInfoMsg((3,), 11, 0.0))) == []
+    assert told(member.deliver(2, LeaderInfoMsg((3,), 11))) == []
     assert announced_terms(member.fire(OFFICE)) == [12]
     assert told(member.fire(OFFICE)) == [Elected(3, 12)]
 

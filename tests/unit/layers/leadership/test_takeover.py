@@ -15,7 +15,7 @@ from hustings.protocols.registry import COMPARED, LARGE, classes
 from hustings.protocols.ring import ElectedMsg, Ring, RingConfig
 from hustings.testing.effects import Declare
 from hustings.testing.recorded import RecordedMember, view_of
-from tests.unit.layers.leadership.members import ORDER, LeadingMember, people, told
+from tests.unit.layers.leadership.members import LeadingMember, order, people, told
 
 MARK = pytest.mark.parametrize(
     "kind", [*classes(COMPARED), *classes(LARGE)], ids=lambda kind: kind.about.name
@@ -25,7 +25,7 @@ MARK = pytest.mark.parametrize(
 def electing(kind: type[Election]) -> RecordedMember:
     """Member 1 of three, with a run under way."""
     member = RecordedMember(
-        lambda: kind(kind.Settings(), ORDER), Candidate(1), view_of(people([1, 2, 3]))
+        lambda: kind(kind.Settings(), order()), Candidate(1), view_of(people([1, 2, 3]))
     )
     member.start()
     member.assume_leader(3, 1)
@@ -67,7 +67,7 @@ def test_one_may_assume_itself(kind: type[Election]) -> None:
 
 def test_a_result_that_comes_too_late_does_not_count() -> None:
     ring = RecordedMember(
-        lambda: Ring(RingConfig(), ORDER), Candidate(1), view_of(people([1, 2, 3]))
+        lambda: Ring(RingConfig(), order()), Candidate(1), view_of(people([1, 2, 3]))
     )
     ring.start()
     ring.assume_leader(2, 9)
@@ -77,7 +77,7 @@ def test_a_result_that_comes_too_late_does_not_count() -> None:
 
 def test_a_final_of_the_call_that_was_overtaken_does_not_count() -> None:
     member = RecordedMember(
-        lambda: Probabilistic(Probabilistic.Settings(), ORDER),
+        lambda: Probabilistic(Probabilistic.Settings(), order()),
         Candidate(1),
         view_of(people([1, 2, 3])),
     )
@@ -93,17 +93,17 @@ def test_a_final_of_the_call_that_was_overtaken_does_not_count() -> None:
 
 @MARK
 def test_a_stored_term_counts_before_the_election_has_begun(kind: type[Election]) -> None:
-    member = LeadingMember(1, people([2, 3]), elect=lambda: kind(kind.Settings(), ORDER))
+    member = LeadingMember(1, people([2, 3]), elect=lambda: kind(kind.Settings(), order()))
     member.start()
-    assert told(member.deliver(2, HandOverMsg(1, 7, 1.0))) == [Elected(1, 7)]
+    assert told(member.deliver(2, HandOverMsg(1, 7))) == [Elected(1, 7)]
     member.restart()
-    assert not told(member.deliver(2, HandOverMsg(3, 6, 1.0)))
-    assert told(member.deliver(2, HandOverMsg(3, 8, 1.0))) == [Elected(3, 8)]
+    assert not told(member.deliver(2, HandOverMsg(3, 6)))
+    assert told(member.deliver(2, HandOverMsg(3, 8))) == [Elected(3, 8)]
 
 
 @MARK
 def test_a_term_that_the_election_declares_is_stored(kind: type[Election]) -> None:
-    member = LeadingMember(1, [], elect=lambda: kind(kind.Settings(), ORDER))
+    member = LeadingMember(1, [], elect=lambda: kind(kind.Settings(), order()))
     member.start()
     member.fire(JOIN)
     while not isinstance(member.outcome, Elected):
