@@ -37,7 +37,7 @@ SETTINGS: dict[str, dict[str, object]] = {
     "bully": {},
     "stable": {},
 }
-PATIENT: dict[str, object] = {"T": 1.0, "D": 2.0}  # detectors that do not miss a leader so soon
+PATIENT: dict[str, object] = {"T": 1.0, "D": 4.0}  # detectors that do not miss a leader so soon
 
 
 def described(protocol: str, *faults: Happening, **given: Any) -> Experiment:

@@ -186,7 +186,7 @@ def test_a_frame_is_judged_by_its_first_bytes() -> None:
             for begin, reason in (
                 (b"X" * HEAD, "not-a-frame"),
                 (MAGIC + b"\x63\x01" + tag + KEY.mark, "unknown-version"),
-                (MAGIC + bytes((VERSION, 9)) + tag + KEY.mark, "unknown-mode"),
+                (MAGIC + bytes((VERSION, 3)) + tag + KEY.mark, "unknown-mode"),
                 (MAGIC + bytes((VERSION, SEALED)) + b"what" + KEY.mark, "other-group"),
                 (MAGIC + bytes((VERSION, CLEAR)) + tag + KEY.mark, "not-sealed"),
                 (MAGIC + bytes((VERSION, SEALED)) + tag + b"what", "unknown-key"),

@@ -52,6 +52,8 @@ class Delay(ABC):
 class Fixed(Delay):
     """Every message takes the same time: the papers' model, and the fast path."""
 
+    name = "fixed"  # a number alone says it in `--delay`
+
     delay: float = 1.0
 
     def __post_init__(self) -> None:

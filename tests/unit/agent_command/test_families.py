@@ -251,6 +251,7 @@ def test_both_held_stopped_and_leadership_lost(play: Play) -> None:
         await until(lambda: it.processes() == [])
         assert time.monotonic() - lost_at <= it.supervised.bound + BUSY_S
         await stopping
+        await until(lambda: it.processes() == [])  # one that became another program showed nothing
 
     play(story)
 
