@@ -279,7 +279,7 @@ def test_a_lease_leaves_time_for_on_lose() -> None:
     hooks = Hooks(None, "true", 3.0)
     asked = lease_for(CommandSpec(("true",), grace_s=5.0, hooks=hooks), "etcd://a", None)
     plain = lease_for(CommandSpec(("true",), grace_s=5.0), "etcd://a", None)
-    assert asked["margin"] == plain["margin"] + hooks.lose_s  # type: ignore[operator]
+    assert asked["margin"] == plain["margin"] + hooks.lose_s  # type: ignore[operator] # a number
     with pytest.raises(BadInput, match="or lower --grace and --hook-timeout"):
         lease_for(CommandSpec(("true",), hooks=hooks), "etcd://a", 13.0)
     only_lead = CommandSpec(("true",), grace_s=5.0, hooks=Hooks("true"))
