@@ -107,7 +107,7 @@ def test_each_run_is_sent_once_whoever_is_killed_or_stands_still(
             gone.wait()
             app.processes.remove(gone)
             app.start()
-            wait_until(lambda: sent()[-1].sender != leader, "another leader")  # noqa: B023 (run now)
+            wait_until(lambda: sent()[-1].sender != leader, "a change")  # noqa: B023 (at once)
             leader = go_on()
         os.kill(leader, signal.SIGSTOP)
         wait_until(lambda: sent()[-1].sender != leader, "another leader")
@@ -158,14 +158,14 @@ def test_past_another_broker_no_run_is_left_out(url: str, group: str, tmp_path: 
         for _ in range(3):
             wait_until(lambda: len(app.members()) == 2, "two members")
             before = len(sent())
-            wait_until(lambda: len(sent()) > before + 10, "messages")  # noqa: B023 (run now)
+            wait_until(lambda: len(sent()) > before + 10, "messages")  # noqa: B023 (at once)
             leader = sent()[-1].sender
             os.kill(leader, signal.SIGKILL)
             (gone,) = [each for each in app.processes if each.pid == leader]
             gone.wait()
             app.processes.remove(gone)
             app.start()
-            wait_until(lambda: sent()[-1].sender != leader, "another leader")  # noqa: B023 (run now)
+            wait_until(lambda: sent()[-1].sender != leader, "a change")  # noqa: B023 (at once)
         wait_until(lambda: len(app.members()) == 2, "two members")
         assert set(app.end()) == {0}
         found = sent()
