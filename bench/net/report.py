@@ -23,11 +23,11 @@ OVER = 1.05  # up to this factor over its budget still counts as "about" 20 or 6
 
 PREAMBLE = (
     "Written by `python -m bench net` (part of `make bench`); do not edit.",
-    "{machine}. Rounds: {rounds}. In each, every contender's group is started at every size and the "
-    "order rotates, only one group being there at a time; PySyncObj's default settings, needing "
-    "long rests, take part in {slow} of them. A group is N processes on loopback{network}. Members "
-    "report each change of their leader through a pipe, with the time of the machine's one "
-    "monotonic clock.",
+    "{machine}. Rounds: {rounds}. In each, every contender's group is started at every size and "
+    "the order rotates, only one group being there at a time; PySyncObj's default settings, "
+    "which need long rests, take part in {slow} of them. A group is N processes on "
+    "loopback{network}. Members report each change of their leader through a pipe, with the time "
+    "of the machine's one monotonic clock.",
     "Kill and pause: from SIGKILL or SIGSTOP of the leader until the last of all other members "
     "follows the final new one, counted once none changed its mind for {steady:g} s. Transfer and "
     "resign: from the leader's call until all members follow the next. Packets: what loopback of "
