@@ -143,11 +143,11 @@ def join(
     `insecure` members have no key, and may listen to other machines. With a `state` directory terms
     survive restarts.
 
-    With `preempt` a better member displaces a live leader, if the protocol's paper does so; with
-    `preempt_after`, when it has been up so long. A leader that did not run for longer than
-    `stall_bound` (650 ms with le-s) does not lead until it knows that no other member does. With
-    measure='loss' or 'delay' members measure how well they hear each other, and `choice` ranks by
-    the result (lowest:loss).
+    With `preempt` a better member displaces a live leader, if the protocol's paper does so. With
+    `preempt_after` it does so when it has been up for this time. A leader that did not run for
+    longer than `stall_bound` (650 ms with le-s) does not lead until it knows that no other member
+    does. With measure='loss' or 'delay' members measure how well they hear each other, and `choice`
+    ranks by the result (lowest:loss).
 
     Without a `guard` leadership is an opinion. With a guard (`etcd://127.0.0.1:2379`,
     `quorum://a,b,c`, ...) a member leads only with a lease of `ttl` from the guard, and has a token

@@ -23,8 +23,8 @@ from math import inf
 
 from hustings.agent import supervisor
 
-PULSES = 4  # signs of life within the silence that a supervisor allows
-LEASED_PULSE_S = 0.1  # with a lease: the supervisor must hear of a renewal before the old end
+BEATS = 4  # signs of life within the silence that a supervisor allows
+LEASED_BEAT_S = 0.1  # with a lease: the supervisor must hear of a renewal before the old end
 TAKE_OVER_S = 0.5  # a supervisor and its guardian count as stopped if killing takes so much longer
 STOPPED_LOOKS = 3  # checks that find a woken supervisor stopped again: another process holds it
 PASS_ON_S = 5.0  # seconds for a supervisor to pass a signal on; then this process does it
@@ -82,9 +82,9 @@ class ChildCommand:
         self._grace_s = grace_s
         self._until = until
         self._not_ours = children_of(os.getpid()) if sole else None
-        self._pulse_s = silence_s / PULSES
+        self._beat_s = silence_s / BEATS
         if until() is not None:
-            self._pulse_s = min(self._pulse_s, LEASED_PULSE_S)
+            self._beat_s = min(self._beat_s, LEASED_BEAT_S)
         self._since = time.monotonic()
         self._code: int | None = None
         self._refused: int | None = None
@@ -117,7 +117,7 @@ class ChildCommand:
             for each in files:
                 os.close(each)
         self._loop.add_reader(self._control, self._listen)
-        self._pulse = self._loop.call_later(self._pulse_s, self._beat)
+        self._next_beat = self._loop.call_later(self._beat_s, self._beat)
         self._overdue: asyncio.TimerHandle | None = None
         self._looking: asyncio.TimerHandle | None = None
 
@@ -207,7 +207,7 @@ class ChildCommand:
     def _beat(self) -> None:
         self._order(b".")
         self._say_until()
-        self._pulse = self._loop.call_later(self._pulse_s, self._beat)
+        self._next_beat = self._loop.call_later(self._beat_s, self._beat)
 
     def _expect_it_gone(self, within_s: float) -> None:
         """Wake stopped processes; if the command is not gone in time, do the supervisor's work."""
@@ -334,7 +334,7 @@ class ChildCommand:
             return
         self._loop.remove_reader(self._control)
         self._control.close()
-        self._pulse.cancel()
+        self._next_beat.cancel()
         for timer in (self._overdue, self._looking):
             if timer is not None:
                 timer.cancel()

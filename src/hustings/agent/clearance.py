@@ -130,7 +130,7 @@ class Clearance:
         drained: bool = True,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`bound_s`: a leader's command is gone so long after it was last heard.
+        """`bound_s`: the time after which a leader that is not heard has no command left.
 
         `drained`: a leader that hands over has ended its command.
         """

@@ -32,7 +32,7 @@ from functools import partial
 from math import ceil, inf
 from typing import TYPE_CHECKING, Any, Protocol
 
-from hustings.agent.child import PULSES, ChildCommand, CommandEnd
+from hustings.agent.child import BEATS, ChildCommand, CommandEnd
 from hustings.agent.clearance import LOOK_S, Clearance, ClearedState, Obstacle
 from hustings.agent.hooks import GRACE_S, LEAD, LOSE, HookRun, Hooks, hook_words, run_hook
 from hustings.agent.logs import EventLog, SilentLog
@@ -622,7 +622,7 @@ def silence_of(spec: CommandSpec, member: SupervisedMember) -> float:
         return spec.silence_s
     if member.guarantee is not Guarantee.ADVISORY:
         return inf
-    return ceil(100 * member.bound * PULSES / (PULSES - 1)) / 100
+    return ceil(100 * member.bound * BEATS / (BEATS - 1)) / 100
 
 
 def _waiting(member: SupervisedMember, obstacle: Obstacle) -> str:

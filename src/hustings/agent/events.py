@@ -17,7 +17,7 @@ from hustings.agent.agent_member import Json
 
 ROOM = 256  # changes that wait for one listener
 KEEP_ALIVE_S = 15.0
-STALL_S = 30.0  # a listener that reads nothing for so long is gone
+STALL_S = 30.0  # a listener that reads nothing for this time is gone
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]

@@ -24,7 +24,7 @@ from hustings.agent.agent_member import AgentMember
 from hustings.agent.events import Broadcast
 from hustings.net.member_state import Metrics
 
-KEPT_S = 1.0  # a page is served again for so long: to make one takes as long as many answers
+KEPT_S = 1.0  # how long a page is served again: making one takes as long as many answers
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 LABELS = ("group", "member")

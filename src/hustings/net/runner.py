@@ -41,7 +41,7 @@ from hustings.net.storage import NotPersisted, Storage
 
 UNWRITABLE = "its state cannot be written"
 _SOON = 0.05  # seconds until a timer that came meanwhile is tried again
-_LAXITY = 0.8  # of its delay: a lax timer waits so long for another event; by default a whole T_A
+_LAXITY = 0.8  # of its delay: how long a lax timer waits for another event; by default a whole T_A
 _AGAIN = 1.0  # seconds until a failed write is tried again
 
 

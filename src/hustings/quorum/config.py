@@ -101,7 +101,7 @@ class QuorumConfig(Config, frozen=True, kw_only=True):
         if not self.durable and self.origin != self.electorate:
             broken.append("voters that keep nothing are never replaced: initial must be the voters")
         if self.max_ttl is not None and not math.isfinite(self.max_ttl):
-            broken.append("max_ttl must be finite: a voter that lost its disk waits so long")
+            broken.append("max_ttl must be finite: a voter that lost its disk waits for this time")
         return broken
 
     def longest_for(self, asked: float) -> float:

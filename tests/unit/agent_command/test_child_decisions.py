@@ -21,9 +21,9 @@ import uvloop
 
 from hustings.agent import supervisor
 from hustings.agent.child import (
-    LEASED_PULSE_S,
+    BEATS,
+    LEASED_BEAT_S,
     NO_STATUS,
-    PULSES,
     STOPPED_LOOKS,
     TAKE_OVER_S,
     ChildCommand,
@@ -95,12 +95,12 @@ def wait_left(held: ChildCommand) -> float:
     return held._overdue.when() - held._loop.time()
 
 
-@pytest.mark.parametrize("lease, pulse", [(None, 4.0 / PULSES), (1e9, LEASED_PULSE_S)])
+@pytest.mark.parametrize("lease, beat", [(None, 4.0 / BEATS), (1e9, LEASED_BEAT_S)])
 def test_signs_of_life_come_more_often_with_a_lease(
-    told: Tell, lease: float | None, pulse: float
+    told: Tell, lease: float | None, beat: float
 ) -> None:
     async def story(held: ChildCommand, guardian: PlayedGuardian) -> None:
-        assert held._pulse_s == pulse
+        assert held._beat_s == beat
         assert guardian.words[-2] == repr(inf if lease is None else lease)
 
     told(story, until=lambda: lease)

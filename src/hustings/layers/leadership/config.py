@@ -19,25 +19,27 @@ class LeadershipConfig(Config, frozen=True, kw_only=True):
     membership_wait: (
         Annotated[
             float,
-            Meta(ge=0, description="wait for the membership before the election; default 4 delta"),
+            Meta(ge=0, description="time for the membership, before the first election; 4 delta"),
         ]
         | None
     ) = None
     reconcile_interval: (
-        Annotated[float, Meta(gt=0, description="period of comparing notes; default 5 delta")]
-        | None
+        Annotated[float, Meta(gt=0, description="time between two reconciliations; 5 delta")] | None
     ) = None
     leader_info_interval: (
         Annotated[
             float,
-            Meta(gt=0, description="a leader tells observers so often; default reconcile_interval"),
+            Meta(gt=0, description="time between two LEADER-INFO to observers; reconcile_interval"),
         ]
         | None
     ) = None
     leaderless_timeout: (
         Annotated[
             float,
-            Meta(gt=0, description="time without a leader before something is done; 20 delta"),
+            Meta(
+                gt=0,
+                description="time without a leader before a member calls an election; 20 delta",
+            ),
         ]
         | None
     ) = None
@@ -46,7 +48,7 @@ class LeadershipConfig(Config, frozen=True, kw_only=True):
             float,
             Meta(
                 ge=0,
-                description="a better member takes over after being up so long; 0: as the "
+                description="time that a better member is up before it takes over; 0: as the "
                 "election has it, not given: never while the leader lives",
             ),
         ]
@@ -62,7 +64,9 @@ class LeadershipConfig(Config, frozen=True, kw_only=True):
     claim_delay: Annotated[
         float,
         Meta(
-            ge=0, description="whoever announces itself leads when it heard no better one so long"
+            ge=0,
+            description="time after its first announcement in which a member must hear no better "
+            "one, to lead",
         ),
     ] = 0.0
     stall_bound: (
@@ -70,9 +74,9 @@ class LeadershipConfig(Config, frozen=True, kw_only=True):
             float,
             Meta(
                 ge=0.1,
-                description="a leader that did not run for longer leads again only when it knows "
-                "that no other member does; default T_L - T_A - delta, without T_L 5 delta, at "
-                "least 0.25",
+                description="longest time that a leader may stand still; after more it leads again "
+                "only when it knows that no other member leads; default T_L - T_A - delta, "
+                "without T_L 5 delta, at least 0.25",
             ),
         ]
         | None
