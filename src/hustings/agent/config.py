@@ -16,15 +16,15 @@ from pathlib import Path
 
 from hustings.agent.config_file import (
     PREFIX,
+    ConfigSection,
     ConfigSources,
     ErrorLocator,
-    Plain,
-    Section,
     read_document,
     variable,
 )
 from hustings.agent.hooks import LEAD, LONGEST_S, LOSE, SHORTEST_S, TIMEOUT_S, Hooks
 from hustings.agent.logs import FORMATS, LEVELS
+from hustings.core.documents import Plain
 from hustings.core.errors import BadInput, Unavailable, UnknownName
 from hustings.net.addresses import Address
 
@@ -138,9 +138,9 @@ def load(
     document = None if path is None else read_document(path)
     folder = Path() if path is None else path.absolute().parent
     sources = ConfigSources(document, folder, flags, environment)
-    top = sources.section((), {})
-    agent = sources.section(("agent",), AGENT)
-    web = sources.section(("http",), WEB)
+    top = sources.config_section((), {})
+    agent = sources.config_section(("agent",), AGENT)
+    web = sources.config_section(("http",), WEB)
     for table in ("agent", "http", "groups"):
         top.knows(table)
     top.end()
@@ -193,7 +193,7 @@ class _Common:
 
 
 def _groups(sources: ConfigSources, common: _Common) -> tuple[GroupConfig, ...]:
-    names = sources.section(("groups",), {}).names
+    names = sources.config_section(("groups",), {}).names
     chosen = _chosen(sources, names)
     if not chosen:
         sources.judge()  # perhaps the table is there, misspelt
@@ -222,7 +222,7 @@ def _chosen(sources: ConfigSources, names: tuple[str, ...]) -> tuple[str, ...]:
     return (name,)
 
 
-def _hooks(table: Section) -> Hooks:
+def _hooks(table: ConfigSection) -> Hooks:
     limit = table.duration("hook-timeout", TIMEOUT_S, least=SHORTEST_S, most=LONGEST_S)
     assert limit is not None
     return Hooks(table.text(LEAD), table.text(LOSE), limit)
@@ -236,7 +236,7 @@ def _group(sources: ConfigSources, group: str, common: _Common) -> GroupConfig:
         sources.complain(
             place, "must be letters, digits, dots, dashes and underscores, 64 at most, for a group"
         )
-    table = sources.section(path, {**EACH, **ONE})
+    table = sources.config_section(path, {**EACH, **ONE})
     attributes = table.numbers("attributes")
     for name in attributes:
         if name.startswith("~"):

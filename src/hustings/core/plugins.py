@@ -107,6 +107,15 @@ class Plugins:
         return value.__module__ == module.__name__
 
 
+def place_of(kind: type) -> str:
+    """What a user writes to name this class: `file.py:Class`, or `module:Class`."""
+    module = sys.modules.get(kind.__module__)
+    path = getattr(module, "__file__", None)
+    if path is None or "." in kind.__module__:
+        return f"{kind.__module__}:{kind.__qualname__}"
+    return f"{path}:{kind.__qualname__}"
+
+
 def source_digest(kind: type) -> str:
     """A digest of the file that contains a user's class: kept results depend on it.
 

@@ -24,11 +24,13 @@ if TYPE_CHECKING:
     from hustings.lab.simulation import Study, simulate
     from hustings.lab.swarming import Swarmed, swarm
     from hustings.lab.sweeping import Sweep, sweep, sweep_file
+    from hustings.sim.environment import Environment, parse_environment, read_environment
 
 __all__ = [
     "Checked",
     "CommitteePlan",
     "Comparison",
+    "Environment",
     "Options",
     "Picture",
     "Study",
@@ -38,7 +40,9 @@ __all__ = [
     "check",
     "compare",
     "figure",
+    "parse_environment",
     "plan",
+    "read_environment",
     "simulate",
     "swarm",
     "sweep",
@@ -48,15 +52,16 @@ __all__ = [
 
 # The module of each name. Only used modules are loaded: a simulation needs no figures.
 _MODULES = {
-    "checking": ("Checked", "check"),
-    "comparison": ("Comparison", "compare"),
-    "forms": ("Theory", "theory"),
-    "options": ("Options",),
-    "pictures": ("Picture", "figure"),
-    "planning": ("CommitteePlan", "plan"),
-    "simulation": ("Study", "simulate"),
-    "swarming": ("Swarmed", "swarm"),
-    "sweeping": ("Sweep", "sweep", "sweep_file"),
+    ".checking": ("Checked", "check"),
+    ".comparison": ("Comparison", "compare"),
+    ".forms": ("Theory", "theory"),
+    ".options": ("Options",),
+    ".pictures": ("Picture", "figure"),
+    ".planning": ("CommitteePlan", "plan"),
+    ".simulation": ("Study", "simulate"),
+    ".swarming": ("Swarmed", "swarm"),
+    ".sweeping": ("Sweep", "sweep", "sweep_file"),
+    "hustings.sim.environment": ("Environment", "parse_environment", "read_environment"),
 }
 _PLACES = {name: module for module, names in _MODULES.items() for name in names}
 
@@ -66,7 +71,7 @@ if not TYPE_CHECKING:  # a type checker sees the imports above, and refuses any 
     def __getattr__(name: str) -> object:
         if name not in _PLACES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
+        return getattr(import_module(_PLACES[name], __name__), name)
 
     def __dir__() -> list[str]:
         return [*globals(), *__all__]

@@ -16,8 +16,10 @@ from typing import ClassVar
 
 from hustings.core.choice import MemberId
 from hustings.core.config import finite_number
+from hustings.core.durations import is_duration, parse_duration
 from hustings.core.errors import BadInput
-from hustings.core.plugins import Plugins
+from hustings.core.plugins import Plugins, place_of
+from hustings.core.quantities import write_duration
 
 _PERCENTILE = 3.0902323061678132  # of the normal law: 99.9 % lie below
 MOST_SIGMA = 50.0  # beyond it a draw may be larger than any float
@@ -34,6 +36,7 @@ class Delay(ABC):
     """A law of delays. Its fields are the numbers that follow its word in `--delay`."""
 
     name: ClassVar[str]  # the word for it in `--delay`
+    unitless: ClassVar[tuple[str, ...]] = ()  # fields that are no times
 
     @abstractmethod
     def draw(self, rng: Random, sender: MemberId, receiver: MemberId) -> float:
@@ -116,6 +119,7 @@ class Lognormal(Delay):
     """Lognormal around a median: no bound in truth; `bound` is the 99.9th percentile."""
 
     name = "lognormal"
+    unitless = ("sigma",)
 
     median: float
     sigma: float
@@ -194,15 +198,65 @@ def parse_delay(text: str, links: Iterable[str] = ()) -> Delay:
         return PerLink(table, fixed) if table else Fixed(fixed)
     if table:
         raise BadInput("--link goes with a fixed --delay only")
+    kind, name, numbers = _law(text)
+    return kind(*(finite_number(part, f"{name} delay") for part in numbers))
+
+
+def parse_law(value: object) -> Delay:
+    """A law of times in seconds, with units: `40ms`, `uniform:1ms,3ms`, `lognormal:12ms,0.4`.
+
+    >>> parse_law("40ms"), parse_law("lognormal:12ms,0.4")
+    (Fixed(delay=0.04), Lognormal(median=0.012, sigma=0.4))
+    """
+    if not isinstance(value, str) or ":" not in value:
+        try:
+            return Fixed(parse_duration(value, ""))
+        except BadInput:
+            known = "40ms, uniform:1ms,3ms, exponential:80ms or lognormal:12ms,0.4"
+            raise BadInput(f"{str(value)[:60]!r} is no law of times: write {known}") from None
+    kind, name, numbers = _law(value)
+    numbers_of = [each.name for each in fields(kind)]
+    read = zip(numbers_of, numbers, strict=True)
+    return kind(*(_in_seconds(kind, key, text.strip(), name) for key, text in read))
+
+
+def _in_seconds(kind: type[Delay], key: str, text: str, name: str) -> float:
+    """A number of a law; times have units. The fields of a user's class may be anything."""
+    if key in kind.unitless:
+        return finite_number(text, f"{name} law's {key}")
+    if kind not in DELAYS.values() and not is_duration(text):
+        return finite_number(text, f"{name} law's {key}")
+    return parse_duration(text, f"{name} law's {key}")
+
+
+def write_law(law: Delay) -> str:
+    """The text of a law in seconds, which `parse_law` reads as the same law.
+
+    >>> write_law(Fixed(0.04)), write_law(Lognormal(0.012, 0.4))
+    ('40ms', 'lognormal:12ms,0.4')
+    """
+    if isinstance(law, Fixed):
+        return write_duration(law.delay)
+    values = {each.name: getattr(law, each.name) for each in fields(law)}
+    if not all(isinstance(value, int | float) for value in values.values()):
+        raise BadInput(f"a delay of the class {type(law).__name__} cannot be written as one law")
+    ours = type(law) in DELAYS.values()
+    plain = law.unitless if ours else tuple(values)
+    texts = [repr(v) if key in plain else write_duration(v) for key, v in values.items()]
+    word = law.name if ours else place_of(type(law))
+    return f"{word}:{','.join(texts)}" if texts else word
+
+
+def _law(text: str) -> tuple[type[Delay], str, list[str]]:
+    """The class that a text names, its last word, and its numbers, as many as it takes."""
     word, numbers = _split(text)
     kind = _find(word)
     name = word.rpartition(":")[2]
-    values = [finite_number(part, f"{name} delay") for part in numbers]
     wanted = _numbers(kind)
-    if len(values) != len(wanted):
+    if len(numbers) != len(wanted):
         counted = "1 number" if len(wanted) == 1 else f"{len(wanted)} numbers"
         raise BadInput(f"delay {text!r} needs {counted}: {':'.join([name, ','.join(wanted)])}")
-    return kind(*values)
+    return kind, name, numbers
 
 
 def _split(text: str) -> tuple[str, list[str]]:

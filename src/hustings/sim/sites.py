@@ -20,6 +20,8 @@ from hustings.core.errors import BadInput, UnknownName
 from hustings.sim.delay import Delay, parse_delay
 from hustings.sim.loss import Fate, Loss
 
+SITE = r"[A-Za-z][\w-]*"  # the name of a site
+_PAIR = re.compile(rf"\s*({SITE})\s*([,>])\s*({SITE})\s*")
 Pair = tuple[int, int]  # sites, by number: of the sender, of the receiver
 V = TypeVar("V")
 
@@ -156,7 +158,7 @@ def parse_sites(text: str) -> Sites:
     """
     names, sizes = [], []
     for part in text.split(","):
-        match = re.fullmatch(r"\s*([A-Za-z][\w-]*)\s*=\s*([0-9]{1,7})\s*", part)
+        match = re.fullmatch(rf"\s*({SITE})\s*=\s*([0-9]{{1,7}})\s*", part)
         if match is None:
             raise BadInput(f"--sites {text!r} is not understood: write NAME=MEMBERS, as a=20,b=10")
         names.append(match[1])
@@ -182,16 +184,29 @@ def site_loss(sites: Sites, within: Loss, texts: Iterable[str]) -> Loss:
 def _pairs(sites: Sites, texts: Iterable[str], option: str, value: str) -> dict[Pair, str]:
     table: dict[Pair, str] = {}
     for text in texts:
-        match = re.fullmatch(r"\s*([\w-]+)\s*([,>])\s*([\w-]+)\s*=(.+)", text)
-        if match is None:
+        name, equals, rest = text.partition("=")
+        if not equals or not rest or _PAIR.fullmatch(name) is None:
             raise BadInput(f"--{option} {text!r} is not understood: write A,B={value}")
-        for name in (match[1], match[3]):
-            if name not in sites.names:
-                raise UnknownName("site", name, sites.names)
-        one, other = sites.names.index(match[1]), sites.names.index(match[3])
-        both = [(one, other)] if match[2] == ">" or one == other else [(one, other), (other, one)]
-        for pair in both:
+        for pair in parse_pair(sites, name):
             if pair in table:
-                raise BadInput(f"--{option} {match[1]}{match[2]}{match[3]} is given twice")
-            table[pair] = match[4].strip()
+                raise BadInput(f"--{option} {name.strip()} is given twice")
+            table[pair] = rest.strip()
     return table
+
+
+def parse_pair(sites: Sites, text: str) -> list[Pair]:
+    """`a,b` is both directions between two sites, `a>b` is one of them.
+
+    >>> parse_pair(Sites(("a", "b"), (3, 2)), "a,b"), parse_pair(Sites(("a", "b"), (3, 2)), "b>a")
+    ([(0, 1), (1, 0)], [(1, 0)])
+    """
+    match = _PAIR.fullmatch(text)
+    if match is None:
+        raise BadInput(f"{text!r} names no two sites: write A,B or, for one direction, A>B")
+    for name in (match[1], match[3]):
+        if name not in sites.names:
+            raise UnknownName("site", name, sites.names)
+    one, other = sites.names.index(match[1]), sites.names.index(match[3])
+    if match[2] == ">" or one == other:
+        return [(one, other)]
+    return [(one, other), (other, one)]

@@ -66,7 +66,7 @@ def _cell(reading: Reading, varied: str, place: float) -> Measurement:
 
 
 @dataclass(frozen=True, slots=True)
-class Crashes:
+class CrashesBesideLoss:
     """Success, rounds and messages; it implements `Figure`."""
 
     name: str = "probabilistic-p-fail"
@@ -214,4 +214,4 @@ def _excess(one: MeasuredPoint) -> MeasuredPoint:
     return MeasuredPoint(one.cell, one.runs, one.mean - lives, one.stderr, less=lives)
 
 
-FIGURES = (Crashes(),)
+FIGURES = (CrashesBesideLoss(),)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hustings.agent.config_file import LARGEST, Document, read_document
+from hustings.agent.config_file import read_document
+from hustings.core.documents import LARGEST, Document
 from hustings.core.errors import BadInput
 
 TEXT = """# a comment with seeds = 1
