@@ -305,6 +305,22 @@ def test_ctrl_c(runs: Runs, script: str, code: int) -> None:
     os.close(terminal)
 
 
+def test_signals_at_the_very_end_change_no_exit_code(runs: Runs) -> None:
+    """From when the command is gone until the process is: the code is the command's."""
+    one = runs.start("trap 'exit 9' INT; echo > up; sleep 600 & wait", "--http", "127.0.0.1:0")
+    until((runs.folder / "up").exists, "the command is up")
+    one.signal(signal.SIGINT)
+    until(lambda: not command_of(one.name), "the command is gone")
+
+    def gone() -> bool:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            one.signal(number)
+        return one.process.poll() is not None
+
+    until(gone, "the process is gone")
+    assert one.wait() == 9
+
+
 def test_what_is_typed_reaches_the_command(runs: Runs) -> None:
     terminal, process = on_terminal(runs, "echo > up; read word; echo $word > heard")
     until((runs.folder / "up").exists, "the command is up")

@@ -17,6 +17,7 @@ from hustings.agent.access import Token, permit_http
 from hustings.agent.agent_member import AgentMember
 from hustings.agent.command import check_command, check_guard, environment_for, secrets_of
 from hustings.agent.config import AgentConfig, GroupConfig
+from hustings.agent.event_loop import ignore_from_now_on
 from hustings.agent.hooks import SHELL, AgentHooks
 from hustings.agent.logs import Log, bridged
 from hustings.agent.service import HttpService, token_for
@@ -91,7 +92,10 @@ class Daemon:
         self.http: str | None = None  # the bound address, once all members have joined
 
     async def run(self) -> int:
-        """Run until told to stop; returns the exit code. `BadInput` before anything has started."""
+        """Run until told to stop; returns the exit code. `BadInput` before anything has started.
+
+        Afterwards the signals that it heard are ignored: the process is to exit with that code.
+        """
         config = self._config
         self._service = HttpService(
             config.http,
@@ -117,8 +121,7 @@ class Daemon:
             with bridged(self._log):
                 await self._serve([*config.notes, *warnings])
         finally:
-            for number in heard:
-                loop.remove_signal_handler(number)
+            ignore_from_now_on(heard)
             self._service.close()
         return self._code
 

@@ -17,6 +17,7 @@ from hustings.agent.command import (
     check_command,
     silence_of,
 )
+from hustings.agent.event_loop import ignore_from_now_on
 from hustings.agent.logs import EventLog
 from hustings.agent.once import once_for
 from hustings.agent.supervisor import SETTLE_S, adopt_orphans
@@ -35,7 +36,8 @@ async def supervise(
 ) -> int:
     """Join a group and run the command while leading it; returns the exit code.
 
-    It takes over this process's signals, except those that were ignored before.
+    It takes over this process's signals, except those that were ignored before. When it returns,
+    they are all ignored: the process is to exit with that code.
     """
     check_command(spec.command, spec.environment.get("PATH"))
     # If supervisor and guardian are killed at once, this process must end and reap their processes.
@@ -92,8 +94,7 @@ async def _supervise(
         finally:
             await member.leave()
     finally:
-        for each in heard:
-            loop.remove_signal_handler(each)
+        ignore_from_now_on(heard)
 
 
 # --- HTTP ----------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import signal
 import socket
 import urllib.error
 import urllib.request
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -27,6 +27,17 @@ from hustings.core.errors import BadInput, HustingsError, Unavailable
 from hustings.net.addresses import Address
 from hustings.net.keys import new_key, write_key
 from tests.unit.agent.fake import TOKEN, FakeMember, FakeNetwork, until
+
+HEARD = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+
+
+@pytest.fixture(autouse=True)
+def _heard_again() -> Iterator[None]:
+    """An agent ignores signals when it is over; the next test's does not."""
+    before = {number: signal.getsignal(number) for number in HEARD}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @dataclass
