@@ -222,6 +222,22 @@ def test_who_asks_in_version_2_is_told_that_it_does_not_fit() -> None:
     run(story())
 
 
+def test_an_observer_is_not_taken_for_a_member_of_version_2() -> None:
+    """Its answer is short enough to be sent: newcomers would wait for it as long as it is there."""
+
+    async def story() -> None:
+        async with Crowd(key=KEY) as crowd:
+            place = await crowd.add("meeting", observer=True, expect=1)
+            first, second = [
+                await crowd.add(name, seeds=[place.address]) for name in ("one", "two")
+            ]
+            leader = await crowd.agreed()
+            assert leader in (first, second)
+            assert not [each for each in first.notes + second.notes if "wire version" in each]
+
+    run(story())
+
+
 def test_nonsense_in_a_notice_does_no_harm() -> None:
     rng = random.Random(19)
 

@@ -21,7 +21,8 @@ guard no member waits.
 
 Members of wire version 2 know no NOTICE, but they answer questions about their configuration, and
 refuse to join where the answer differs. So a newcomer that is alone also asks such a question in
-version 2, and a member that takes part answers those questions with its wire version.
+version 2, and a member that takes part answers those of version 2 with its wire version. A question
+without fields is that of a newcomer: members of version 2 write theirs down.
 
 Laws: the form of a NOTICE never changes. A NOTICE counts only as an answer: it repeats a digest of
 a frame that this member sent in the last `LASTING` seconds, and only processes on the way of that
@@ -236,7 +237,8 @@ class OtherVersions:
                     VersionNotice(_BEFORE, _BEFORE, _BEFORE, key, message.settled), source
                 )
         elif (
-            self._takes_part
+            message.fields  # else its sender is of this version, and would take us for one before
+            and self._takes_part
             and node.lease_layer is None
             and node.config_check is not None
             and self._rates.allow(source, self._clock.time())
