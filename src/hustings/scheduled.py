@@ -142,9 +142,18 @@ class ScheduledJob(Generic[P, R]):
         """Run `wrapper(function)` in the function's place; a call is still the function itself."""
         self._runs = wrapper(self.function)
 
-    def check(self) -> None:
-        """Read all options, and start nothing; `BadInput` says what is wrong."""
-        join(self.group, **self._options)
+    def check(self, *, make_key: bool = True) -> None:
+        """Read all options, and start nothing; `BadInput` says what is wrong.
+
+        The local key is made where there is none yet. Without `make_key` nothing at all is made.
+        """
+        if make_key:
+            join(self.group, **self._options)
+            return
+        from hustings.net.local_key import no_local_key_made  # noqa: PLC0415 (memory: few need it)
+
+        with no_local_key_made():
+            join(self.group, **self._options)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return self.function(*args, **kwargs)

@@ -179,6 +179,29 @@ def test_the_check_tells_of_jobs_that_cannot_run(project: Project) -> None:
     assert not (project.folder / "state").exists()
 
 
+@pytest.mark.parametrize(
+    "options, said",
+    [
+        ('seeds=["no address"]', "x: seed 'no address' names no host"),
+        ('guard="no-such-engine://127.0.0.1"', "x: unknown guard 'no-such-engine'"),
+        ('key="gone.key"', "x: cannot read key file gone.key"),
+    ],
+)
+def test_the_check_tells_of_wrong_options_and_makes_nothing(
+    project: Project, options: str, said: str
+) -> None:
+    wrong = JOB.format(group="x", name="x").replace('"10ms"', f'"10ms", {options}')
+    guarded = JOB.format(group="y", name="y").replace('"10ms"', '"10ms", guard="redis://127.0.0.1"')
+    project.write(a=wrong, b=guarded)
+    before = set(project.folder.rglob("*"))
+    code, _, errors = project.run("check")
+    assert code == 1
+    assert f"(hustings.E002) {said}" in errors
+    assert "identified 1 issue" in errors
+    made = {path for path in project.folder.rglob("*") if "__pycache__" not in path.parts}
+    assert made == before
+
+
 @pytest.mark.parametrize("kind", ["def", "async def"])
 def test_no_run_keeps_a_database_connection(project: Project, kind: str) -> None:
     """Each run has a fresh one, since the project keeps connections for no time."""

@@ -7,8 +7,9 @@ from typing import Any
 from django.apps import AppConfig
 from django.core import checks
 
-from hustings.core.errors import BadInput
+from hustings.core.errors import BadInput, HustingsError
 from hustings.django.discovery import MODULE, find_jobs
+from hustings.scheduled import ScheduledJob
 
 
 class HustingsConfig(AppConfig):  # type: ignore[misc]  # Django comes without types
@@ -25,9 +26,19 @@ class HustingsConfig(AppConfig):  # type: ignore[misc]  # Django comes without t
 
 def _check_jobs(**options: Any) -> list[Any]:
     try:
-        if find_jobs():
-            return []
+        jobs = find_jobs()
     except BadInput as error:
         return [checks.Error(str(error), id="hustings.E001")]
+    if jobs:
+        return [error for job in jobs for error in _wrong_options(job)]
     hint = f"decorate a function in the module {MODULE} of an application with @hustings.once"
     return [checks.Warning("no installed application has a job", hint, id="hustings.W001")]
+
+
+def _wrong_options(job: ScheduledJob[Any, Any]) -> list[Any]:
+    """What would keep a job from running; nothing is made or asked for it."""
+    try:
+        job.check(make_key=False)
+    except HustingsError as error:
+        return [checks.Error(f"{job.group}: {error}", id="hustings.E002")]
+    return []

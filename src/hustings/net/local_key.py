@@ -18,7 +18,9 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from typing import NamedTuple
 
 from hustings.core.digests import blake2b, compare_digest
@@ -46,6 +48,7 @@ class Kept(NamedTuple):
     hint: str
 
 
+_MAKES: ContextVar[bool] = ContextVar("hustings_makes_local_key", default=True)
 _KEY = Kept("know the key that is kept there", "exchange the key that is kept there", _HINT)
 
 
@@ -101,12 +104,27 @@ def _home() -> str:
     return home
 
 
+@contextmanager
+def no_local_key_made() -> Iterator[None]:
+    """While this lasts, a key that is not there yet is not made: another one stands for it.
+
+    For checks of options, which leave nothing behind. The path is checked as always.
+    """
+    before = _MAKES.set(False)
+    try:
+        yield
+    finally:
+        _MAKES.reset(before)
+
+
 def local_key() -> Key:
     """This user's key on this machine. The first process that needs it makes it; all share it."""
     path = local_key_file()
     try:
         real = check_way(path)
         if not os.path.lexists(real):
+            if not _MAKES.get():
+                return new_key()
             _make(real)
             real = check_way(path)  # another process may have been quicker: its key counts
     except (OSError, ValueError) as error:
