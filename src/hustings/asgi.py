@@ -8,6 +8,10 @@ that they can use what it opens. A job that cannot run does not keep the applica
 
 An application that does not know the lifespan of ASGI, as Django's, gets one by `with_lifespan`.
 
+Whoever stops a server with several workers tells all of them at one time, and each ends when its
+requests have ended. So a worker that waits to lead leaves the group at the signal. A leader, which
+goes on until the end of its lifespan, then hands over to a worker that stays, or to nobody.
+
 Law: nothing here imports a web framework.
 """
 
@@ -15,16 +19,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, MutableMapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+import signal
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, MutableMapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
+from types import FrameType
 from typing import Any
 
-from hustings.core.errors import BadInput, printable
+from hustings.core.errors import BadInput, HustingsError, printable
 from hustings.net.logs import INFO, handled_by, unconfigured
 from hustings.scheduled import ScheduledJob, check_groups
 
 _SERVERS = ("uvicorn.error", "hypercorn.error", "gunicorn.error")  # logs of servers
+_STOPS = (signal.SIGINT, signal.SIGTERM)
 
+Jobs = Mapping[ScheduledJob[Any, Any], asyncio.Task[None]]
 Lifespan = Callable[[Any], AbstractAsyncContextManager[Any]]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -53,16 +62,18 @@ def lifespan(*jobs: ScheduledJob[Any, Any], around: Lifespan | None = None) -> L
     @asynccontextmanager
     async def running(app: Any) -> AsyncIterator[Any]:
         for job in jobs:
-            job.check()
+            _check(job)
         async with own(app) as state:
             with _told_by_the_server():
-                tasks = [asyncio.create_task(_serve(job)) for job in jobs]
+                tasks = {job: asyncio.create_task(_serve(job)) for job in jobs}
                 try:
-                    yield state
+                    with _heard_of_the_end(tasks):
+                        yield state
                 finally:
-                    for task in tasks:
-                        task.cancel()
-                    await asyncio.wait(tasks)
+                    for task in tasks.values():
+                        if not task.cancelling():  # asked twice, it would wait for nothing
+                            task.cancel()
+                    await asyncio.wait(tasks.values())
 
     return running
 
@@ -95,6 +106,74 @@ async def _nothing(app: Any) -> AsyncIterator[None]:
     yield
 
 
+def _check(job: ScheduledJob[Any, Any]) -> None:
+    try:
+        job.check()
+    except HustingsError as error:
+        if (server := _server()) is not None:
+            server.addFilter(_InOneSentence(server, job, error))
+        raise
+
+
+class _InOneSentence(logging.Filter):
+    """Puts a sentence where the server would show the whole way to it.
+
+    Frameworks hand their server the trace of an error as the reason why they cannot start. That of
+    an error which a sentence explains is twenty lines that hide the sentence.
+    """
+
+    def __init__(
+        self, server: logging.Logger, job: ScheduledJob[Any, Any], error: Exception
+    ) -> None:
+        super().__init__()
+        self._server = server
+        self._end = f"{type(error).__qualname__}: {error}"
+        self._said = f"{job.group}/{job.log_name}: {printable(str(error))}"
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        text = record.msg if isinstance(record.msg, str) else ""
+        if text.startswith("Traceback") and text.rstrip().endswith(self._end.rstrip()):
+            record.msg, record.args = self._said, ()
+            self._server.removeFilter(self)
+        return True
+
+
+@contextmanager
+def _heard_of_the_end(tasks: Jobs) -> Iterator[None]:
+    """While this lasts, the jobs that wait to lead end when this process is told to stop.
+
+    The server's own handler is called, too. Where there is none, the signal does what it did.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    loop = asyncio.get_running_loop()
+    before = {number: signal.getsignal(number) for number in _STOPS}
+
+    def heard(number: int, frame: FrameType | None) -> None:
+        with suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(_end_those_that_wait, tasks)
+        handler = before[signal.Signals(number)]
+        if callable(handler):
+            handler(number, frame)
+
+    ours = [number for number, handler in before.items() if callable(handler)]
+    for number in ours:
+        signal.signal(number, heard)
+    try:
+        yield
+    finally:
+        for number in ours:
+            if signal.getsignal(number) is heard:
+                signal.signal(number, before[number])
+
+
+def _end_those_that_wait(tasks: Jobs) -> None:
+    for job, task in tasks.items():
+        if job.state is None or not job.state.leading:
+            task.cancel()
+
+
 async def _serve(job: ScheduledJob[Any, Any]) -> None:
     """Run a job, and say how it ended."""
     try:
@@ -116,12 +195,15 @@ class _ToServer(logging.Handler):
             self._server.handle(record)
 
 
+def _server() -> logging.Logger | None:
+    """The log of the server that runs this program, if it is one that we know."""
+    return next((log for name in _SERVERS if (log := logging.getLogger(name)).hasHandlers()), None)
+
+
 @contextmanager
 def _told_by_the_server() -> Iterator[None]:
     """While this lasts, the server's log has our records, if the program has configured nothing."""
-    server = next(
-        (log for name in _SERVERS if (log := logging.getLogger(name)).hasHandlers()), None
-    )
+    server = _server()
     if server is None or not unconfigured():
         yield
         return

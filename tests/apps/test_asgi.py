@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import signal
 import threading
+import traceback
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -18,7 +20,7 @@ import hustings.asgi
 import hustings.blocking
 from hustings.core.errors import BadInput
 from hustings.scheduled import ScheduledJob
-from tests.net.kit.loops import run, until
+from tests.net.kit.loops import run, throughout, until
 
 
 @pytest.fixture
@@ -214,6 +216,87 @@ def test_a_second_job_of_a_group_is_refused_where_the_first_one_runs(group: str)
     run(story())
 
 
+# A server that is told to stop
+
+
+@pytest.fixture
+def heard() -> Iterator[list[int]]:
+    """The signals that the server's own handler got."""
+    told: list[int] = []
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(each, lambda number, frame: told.append(number)) for each in numbers]
+    yield told
+    for number, handler in zip(numbers, before, strict=True):
+        signal.signal(number, handler)
+
+
+def waiting(group: str, plain: bool) -> ScheduledJob[Any, Any]:
+    """A job that goes on until it is asked to end."""
+
+    def in_thread(term: hustings.blocking.Term) -> None:
+        term.lost.wait()
+
+    async def on_loop(term: hustings.Term) -> None:
+        await asyncio.Event().wait()
+
+    return hustings.once(group)(in_thread if plain else on_loop)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("plain", [False, True])
+def test_a_worker_that_waits_leaves_when_its_server_is_told_to_stop(
+    group: str, number: signal.Signals, plain: bool, heard: list[int]
+) -> None:
+    """Its requests may go on for long: a leader that stops meanwhile must not hand over to it."""
+    job = waiting(group, plain)
+
+    async def story() -> None:
+        async with hustings.join(group) as leader, leader.campaign():
+            async with hustings.asgi.lifespan(job)(None):
+                await until(lambda: len(leader.members()) == 2, "both are members")
+                signal.raise_signal(number)
+                await until(lambda: len(leader.members()) == 1, "the one that waits has left")
+            assert leader.is_leader
+
+    handlers = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
+    run(story())
+    assert heard == [number]
+    assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)] == handlers
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_a_worker_that_leads_goes_on_until_its_server_has_answered_all(
+    group: str, plain: bool, heard: list[int]
+) -> None:
+    job = waiting(group, plain)
+
+    def leads() -> bool:
+        return job.state is not None and job.state.leading
+
+    async def story() -> None:
+        async with hustings.asgi.lifespan(job)(None):
+            await until(leads, "it leads")
+            signal.raise_signal(signal.SIGTERM)
+            await throughout(0.3, leads, "it leads on")
+        assert job.state is None
+
+    run(story())
+    assert heard == [signal.SIGTERM]
+
+
+def test_a_signal_that_nobody_handles_does_what_it_did(group: str) -> None:
+    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    try:
+
+        async def story() -> None:
+            async with hustings.asgi.lifespan(waiting(group, False))(None):
+                assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+        run(story())
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 # An application that knows no lifespan
 
 
@@ -300,6 +383,36 @@ def server() -> Iterator[Kept]:
         patch.setattr(log, "level", logging.INFO)
         patch.setattr(log, "_cache", {})
         yield kept
+
+
+def test_the_servers_log_has_a_sentence_where_an_option_is_wrong(group: str) -> None:
+    """A framework gives its server the trace as the reason; another error keeps its trace."""
+
+    @hustings.once(group, seeds=["no address"])
+    async def job(term: hustings.Term) -> None: ...
+
+    said = "seed 'no address' names no host"
+
+    async def story() -> None:
+        for _ in range(2):
+            try:
+                async with hustings.asgi.lifespan(job)(None):
+                    raise AssertionError("it does not begin")
+            except BadInput:
+                logging.getLogger("uvicorn.error").error(traceback.format_exc())
+        try:
+            raise ValueError(said)
+        except ValueError:
+            logging.getLogger("uvicorn.error").error(traceback.format_exc())
+
+    with server() as log:
+        run(story())
+    first, second, other = log.texts
+    assert first == second
+    assert first.startswith(f"{group}/job: {said}")
+    assert "\n" not in first
+    assert other.startswith("Traceback")
+    assert logging.getLogger("uvicorn.error").filters == []
 
 
 def served(group: str) -> None:
