@@ -33,6 +33,7 @@ TYPE_CHECKING = False  # as a type checker knows it
 if TYPE_CHECKING:
     from hustings.testing.async_group import AsyncGroup as AsyncGroup
     from hustings.testing.async_group import Logged as Logged
+    from hustings.testing.async_group import MemberChange as MemberChange
     from hustings.testing.async_group import NotSettled as NotSettled
     from hustings.testing.async_group import Program as Program
     from hustings.testing.clock import NotVirtual as NotVirtual
@@ -71,6 +72,7 @@ _WHERE = {
     "AsyncGroup": "async_group",
     "BadScript": "script",
     "CancelTimer": "effects",
+    "MemberChange": "async_group",
     "Conditions": "memory_network",
     "Declare": "effects",
     "Effect": "effects",
@@ -115,6 +117,7 @@ __all__ = [
     "Fault",
     "Group",
     "Logged",
+    "MemberChange",
     "MemoryNetwork",
     "MemoryTransport",
     "Multicast",

@@ -13,7 +13,7 @@ import heapq
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextvars import copy_context
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from hustings.core.errors import BadInput, HustingsError, UnknownName
 from hustings.core.streams import derive
@@ -23,12 +23,21 @@ from hustings.net.member_state import Leadership
 from hustings.net.transport import Endpoint
 from hustings.testing.clock import MemberProcess, VirtualLoop, of_members
 from hustings.testing.faults import LEADER, Fault
-from hustings.testing.memory_network import Conditions, MemoryNetwork, MemoryTransport
+from hustings.testing.memory_network import (
+    FIRST_PORT,
+    Conditions,
+    MemoryNetwork,
+    MemoryTransport,
+)
 from hustings.testing.quiet import NotQuiet, QuietTime
+
+if TYPE_CHECKING:
+    from hustings.sim.environment import Environment
+    from hustings.testing.surroundings import MemberPauses
 
 SEEDS = 5  # members whose addresses a new member gets
 WITHIN = 60.0  # seconds in which a group should agree
-_HOST, _FIRST = "127.0.0.1", 7401  # where members are; nothing is opened there
+_HOST = "127.0.0.1"  # where members are; nothing is opened there
 
 _T = TypeVar("_T")
 Program = Callable[[Member], Coroutine[Any, Any, object]]
@@ -44,6 +53,14 @@ class Logged(NamedTuple):
     time: float
     member: str
     state: Leadership
+
+
+class MemberChange(NamedTuple):
+    """What has been done to a member, and when."""
+
+    time: float
+    member: str
+    what: str  # joined, left, killed, paused or resumed
 
 
 class _Seat:
@@ -84,12 +101,20 @@ class AsyncGroup:
         label: str,
         conditions: Conditions,
         options: Mapping[str, Any],
+        environment: Environment | None = None,
     ) -> None:
         self.loop = loop
         self.seed = seed
         self.label = label
-        self.network = MemoryNetwork(loop, derive(seed, "network"), conditions)
+        self.environment = environment
+        laws = None
+        if environment is not None:
+            from hustings.testing.surroundings import LinkLaws  # noqa: PLC0415 (few need it)
+
+            laws = LinkLaws(environment)
+        self.network = MemoryNetwork(loop, derive(seed, "network"), conditions, laws=laws)
         self.log: list[Logged] = []
+        self.changes: list[MemberChange] = []
         self.joining = 0  # members that are about to join
         self._options = dict(options)
         self._seats: dict[str, _Seat] = {}
@@ -97,6 +122,7 @@ class AsyncGroup:
         self._stirred = asyncio.Event()
         self._buried: list[MemberProcess] = []
         self._spawned: list[asyncio.Task[Any]] = []
+        self._pauses = self._pausing()
         self._quiet = QuietTime(self)
         loop.quiet_checks.append(self._quiet.lasts)
 
@@ -140,7 +166,7 @@ class AsyncGroup:
         """A new member; options are those of `hustings.join`, and go before the group's own."""
         if name in self._seats:
             raise BadInput(f"{name!r} has joined before: restart it, or choose another name")
-        seat = _Seat(name, (_HOST, _FIRST + len(self._seats)), options)
+        seat = _Seat(name, (_HOST, FIRST_PORT + len(self._seats)), options)
         try:
             self._seats[name] = seat
             return await self._open(seat)
@@ -179,7 +205,22 @@ class AsyncGroup:
         await self.loop.create_task(holder.member.leave(), context=holder.process.context())
         await holder.transport.close()
         seat.holder = None
-        self._stir()
+        self._changed(name, "left")
+
+    def _pausing(self) -> MemberPauses | None:
+        """The pauses of the environment."""
+        if self.environment is None or self.environment.pauses is None:
+            return None
+        from hustings.testing.surroundings import MemberPauses  # noqa: PLC0415 (few need it)
+
+        law, context = self.environment.pauses, self._context.copy()
+        return MemberPauses(self, law, self.seed, self.loop, context)
+
+    def reseed(self, seed: int) -> None:
+        """From now on the environment has other random numbers; the past stays as it was."""
+        self.network.reseed(derive(seed, "network"))
+        if self._pauses is not None:
+            self._pauses.reseed(derive(seed, "pauses"))
 
     def kill(self, name: str, *, machine: bool = False) -> None:
         """A member's process ends at once, without a farewell.
@@ -195,19 +236,24 @@ class AsyncGroup:
         if holder.recording is not None:
             holder.recording.cancel()
         seat.ending = self._apart(holder.member.kill())
-        self._stir()
+        self._changed(name, "killed")
 
     def pause(self, name: str) -> None:
         """A member's process stands still: its messages and its timers wait."""
         self.loop.hold(self._holder(name).process)
-        self._stir()
+        self._changed(name, "paused")
 
     def resume(self, name: str) -> None:
         """It continues, and gets everything that has waited."""
         self.loop.release(self._holder(name).process)
-        self._stir()
+        self._changed(name, "resumed")
 
     # The network
+
+    def wire(self, name: str) -> tuple[int, int]:
+        """Bytes that a member has sent and received, with headers of IP and UDP."""
+        endpoint = self._seat(name).endpoint
+        return self.network.sent[endpoint], self.network.received[endpoint]
 
     def partition(self, *sides: Iterable[str]) -> None:
         """Members of different sides cannot reach each other; members on no side reach all."""
@@ -230,6 +276,8 @@ class AsyncGroup:
 
     def weather(self, **conditions: Any) -> None:
         """From now on the network has other delays, loss, duplicates or reordering."""
+        if self.environment is not None:
+            raise BadInput("the environment decides on delay and loss: make a group without one")
         self.network.conditions = replace(self.network.conditions, **conditions)
         self._quiet.disturb()
 
@@ -402,6 +450,8 @@ class AsyncGroup:
 
     async def close(self) -> None:
         """Cancel spawned code, let all members leave, and end what still runs then."""
+        if self._pauses is not None:
+            self._pauses.stop()
         for name in self.paused:
             self.resume(name)
         dead = {task for process in self._buried for task in process.tasks}  # only for `in`
@@ -477,6 +527,9 @@ class AsyncGroup:
         seat.member = member
         seat.holder = _Holder(process, transport, member)
         seat.holder.recording = self._apart(self._record(seat.name, member))
+        self.changes.append(MemberChange(self.loop.time(), seat.name, "joined"))
+        if self._pauses is not None and seat.incarnations == 1:
+            self._pauses.watch(seat.name, seat.endpoint[1] - FIRST_PORT + 1)
         return member
 
     def _seeds(self, seat: _Seat) -> list[str]:
@@ -494,6 +547,10 @@ class AsyncGroup:
         task = self.loop.create_task(work, context=self._context.copy())
         task.add_done_callback(_look, context=self._context)
         return task
+
+    def _changed(self, name: str, what: str) -> None:
+        self.changes.append(MemberChange(self.loop.time(), name, what))
+        self._stir()
 
     def _stir(self) -> None:
         self._stirred.set()

@@ -17,16 +17,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from hustings.core.errors import BadInput
 from hustings.joining import PROTOCOL
 from hustings.net.member import Member
 from hustings.protocols.registry import Protocol
-from hustings.testing.async_group import WITHIN, AsyncGroup, Logged, Program
+from hustings.testing.async_group import WITHIN, AsyncGroup, Logged, MemberChange, Program
 from hustings.testing.clock import MOST_CALLBACKS, MOST_SECONDS, VirtualLoop
 from hustings.testing.faults import Fault
 from hustings.testing.memory_network import Conditions, MemoryNetwork
+
+if TYPE_CHECKING:
+    from hustings.sim.environment import Environment
 
 _T = TypeVar("_T")
 
@@ -48,15 +51,24 @@ class Group:
         loss: float = 0.0,
         duplicate: float = 0.0,
         reorder: float = 0.0,
+        environment: Environment | None = None,
         most_seconds: float = MOST_SECONDS,
         most_callbacks: int = MOST_CALLBACKS,
         **options: Any,
     ) -> None:
-        """Delays are in seconds, the rest are probabilities; options go to `hustings.join`."""
+        """Delays are in seconds, the rest are probabilities; options go to `hustings.join`.
+
+        An `environment` says all of this instead, for each link, and that members pause. Members
+        are at its sites in the order of joining.
+        """
         conditions = Conditions(delay, loss, duplicate, reorder)
+        if environment is not None and conditions != Conditions():
+            raise BadInput(
+                "the environment decides on delay, loss, copies and reordering: leave them out"
+            )
         self._loop = VirtualLoop(most_seconds=most_seconds, most_callbacks=most_callbacks)
         self.inside = AsyncGroup(
-            self._loop, seed, group, conditions, {"protocol": protocol, **options}
+            self._loop, seed, group, conditions, {"protocol": protocol, **options}, environment
         )
 
     # Questions
@@ -85,6 +97,15 @@ class Group:
     def network(self) -> MemoryNetwork:
         """The network, with its counts of datagrams."""
         return self.inside.network
+
+    @property
+    def changes(self) -> list[MemberChange]:
+        """What has been done to members: who joined, left, was killed, paused or resumed, when."""
+        return self.inside.changes
+
+    def wire(self, name: str) -> tuple[int, int]:
+        """Bytes that a member has sent and received, with headers of IP and UDP."""
+        return self.inside.wire(name)
 
     def member(self, name: str) -> Member:
         """A member by name, in its latest incarnation."""

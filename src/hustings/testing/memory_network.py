@@ -23,6 +23,7 @@ from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 from hustings.core.errors import BadInput
 from hustings.core.streams import Stream, derive
@@ -40,10 +41,15 @@ from hustings.net.transport import (
 from hustings.net.wire import Direction
 from hustings.testing.clock import of_members
 
+if TYPE_CHECKING:
+    from hustings.testing.surroundings import LinkLaws
+
 HELD_UP = 3.0  # a datagram that is overtaken takes up to this many times the delay in addition
 RESEND = 0.2  # seconds until lost data of a connection is sent again; doubled each time
 RESEND_LONGEST = 2.0
 FAREWELL = 60.0  # seconds for which the end of a connection is told to an unreachable far end
+FIRST_PORT = 7401  # of the members of a group, in the order of joining
+HEADER = 28  # bytes of IP and UDP for each datagram
 _EPHEMERAL = 49_152  # the first of the port numbers that callers call from
 
 
@@ -110,13 +116,23 @@ class MemoryNetwork:
         conditions: Conditions | None = None,
         *,
         multicast: bool = False,
+        laws: LinkLaws | None = None,
     ) -> None:
-        """`multicast`: whether one datagram can be sent to all members."""
+        """`multicast`: whether one datagram can be sent to all members.
+
+        With `laws` of an environment, these decide on delay and loss, and not the conditions.
+        """
         self.loop = loop
         self.clock = clock_of(loop)
         self.conditions = conditions or Conditions()  # may be replaced at any time
         self.multicast = multicast
+        self.laws = laws
         self.tally: Counter[str] = Counter()  # of datagrams: sent, delivered, lost, ...
+        self.sent: Counter[Endpoint] = Counter()  # bytes of each endpoint, with headers ...
+        self.received: Counter[Endpoint] = Counter()  # ... likewise
+        # When the last datagram of one endpoint reached another; kept only if it is a dict.
+        self.heard: dict[tuple[Endpoint, Endpoint], float] | None = None
+        self._header = HEADER if laws is None else laws.header
         self._seed = seed
         self._ports: dict[Endpoint, MemoryTransport] = {}
         self._dark: dict[Endpoint, None] = {}  # endpoints whose machine is gone
@@ -187,22 +203,28 @@ class MemoryNetwork:
 
     # Datagrams
 
+    def reseed(self, seed: int) -> None:
+        """Go on with other random numbers; what is under way arrives as it would have."""
+        self._seed = seed
+        self._links.clear()
+
     def post(self, sender: MemoryTransport, to: Endpoint, data: bytes) -> None:
         """Send a datagram."""
         self.tally["sent"] += 1
         source = sender.endpoint
+        self.sent[source] += len(data) + self._header
         rng = self._link(source, to)
         if self._is_lost(source, to, rng):
             self.tally["lost"] += 1
             return
         times = 1
-        if self.conditions.duplicate and rng.random() < self.conditions.duplicate:
+        duplicate = self.conditions.duplicate if self.laws is None else self.laws.duplicate
+        if duplicate and rng.random() < duplicate:
             self.tally["doubled"] += 1
             times = 2
         for _ in range(times):
-            self.clock.call_later(
-                self.conditions.way(rng), self._arrive, sender, to, data, context=self._context
-            )
+            way = self._way(source, to, rng)
+            self.clock.call_later(way, self._arrive, sender, to, data, context=self._context)
 
     def _arrive(self, sender: MemoryTransport, to: Endpoint, data: bytes) -> None:
         source = sender.endpoint
@@ -210,6 +232,9 @@ class MemoryNetwork:
         if self.is_cut(source, to) or to in self._dark:
             self.tally["lost"] += 1
         elif port is not None:
+            self.received[to] += len(data) + self._header
+            if self.heard is not None:
+                self.heard[source, to] = self.clock.time()
             self.tally["delivered" if port.arrive(data, source) else "overflowed"] += 1
         else:
             self.tally["refused"] += 1
@@ -225,8 +250,15 @@ class MemoryNetwork:
     def _is_lost(self, source: Endpoint, to: Endpoint, rng: Stream) -> bool:
         if self.is_cut(source, to):
             return True
+        if self.laws is not None:
+            return self.laws.lost(rng, self.clock.time(), _number(source), _number(to))
         loss = self.conditions.loss
         return bool(loss) and rng.random() < loss
+
+    def _way(self, source: Endpoint, to: Endpoint, rng: Stream) -> float:
+        if self.laws is not None:
+            return self.laws.way(rng, self.clock.time(), _number(source), _number(to))
+        return self.conditions.way(rng)
 
     # Connections
 
@@ -265,12 +297,14 @@ class MemoryNetwork:
         while self._is_lost(source, to, rng):
             await sleep(again)
             again = min(RESEND_LONGEST, 2 * again)
-        await sleep(self.conditions.way(rng))
+        await sleep(self._way(source, to, rng))
 
     def say(self, line: MemoryConnection, data: bytes) -> None:
         """A frame arrives at the far end of a connection, unless the connection is closed."""
         port = self._ports.get(line.to)
+        self.sent[line.caller] += len(data) + self._header
         if port is not None and line in port.lines:
+            self.received[line.to] += len(data) + self._header
             port.arrive_frame(line, data)
 
     def forget(self, line: MemoryConnection) -> None:
@@ -297,11 +331,17 @@ class MemoryNetwork:
             following = min(RESEND_LONGEST, 2 * again)
             self.clock.call_later(again, self._tell, line, following, until, context=self._context)
         else:
-            self.clock.call_later(self.conditions.way(rng), self._told, line, context=self._context)
+            way = self._way(line.to, line.caller, rng)
+            self.clock.call_later(way, self._told, line, context=self._context)
 
     def _told(self, line: MemoryConnection) -> None:
         if not line.ended.done():
             line.ended.set_result(None)
+
+
+def _number(endpoint: Endpoint) -> int:
+    """The number of a member of a group in memory: its port says it."""
+    return endpoint[1] - FIRST_PORT + 1
 
 
 BUFFER = 212_992  # bytes of datagrams that wait to be read, as in kernels

@@ -79,6 +79,8 @@ class QuietTime:
         if network.has_cuts:
             return "members are cut off from others: heal the network first"
         conditions = network.conditions
+        if network.laws is not None:
+            return "the environment has laws for delay and loss: chance decides what happens"
         if conditions.loss or conditions.duplicate or conditions.reorder:
             return "the network loses, doubles or reorders datagrams: chance decides what happens"
         for name, member in group.running.items():
