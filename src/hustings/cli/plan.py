@@ -12,7 +12,7 @@ from hustings.core.config import parse_settings
 from hustings.lab.runs.executors import MAX_JOBS
 
 if TYPE_CHECKING:
-    from hustings.lab.planning import CommitteePlan, Trial
+    from hustings.lab.plans.committee import CommitteePlan, Trial
 
 MOST_MEMBERS = 10_000_000
 

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from hustings.lab.forms import Theory, theory
     from hustings.lab.options import Options
     from hustings.lab.pictures import Picture, figure
-    from hustings.lab.planning import CommitteePlan, plan
+    from hustings.lab.planning import plan
+    from hustings.lab.plans.committee import CommitteePlan
     from hustings.lab.simulation import Study, simulate
     from hustings.lab.swarming import Swarmed, swarm
     from hustings.lab.sweeping import Sweep, sweep, sweep_file
@@ -57,7 +58,8 @@ _MODULES = {
     ".forms": ("Theory", "theory"),
     ".options": ("Options",),
     ".pictures": ("Picture", "figure"),
-    ".planning": ("CommitteePlan", "plan"),
+    ".planning": ("plan",),
+    ".plans.committee": ("CommitteePlan",),
     ".simulation": ("Study", "simulate"),
     ".swarming": ("Swarmed", "swarm"),
     ".sweeping": ("Sweep", "sweep", "sweep_file"),

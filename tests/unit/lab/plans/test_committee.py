@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 
 from hustings.core.errors import BadInput
-from hustings.lab.planning import (
+from hustings.lab.plans.committee import (
     AWARE,
     EFFORTS,
     NEARLY,

@@ -1,0 +1,1 @@
+"""Plans: from goals and an environment to settings, with the evidence."""
