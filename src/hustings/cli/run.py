@@ -132,6 +132,27 @@ RESTARTS = ("never", "on-failure", "always")
     help="A setting of the detector.",
 )
 @click.option(
+    "--gossip-set",
+    "gossiping",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A setting of membership and multicast, such as T_gossip=5s.",
+)
+@click.option(
+    "--leadership-set",
+    "leading",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A setting of the leadership layer.",
+)
+@click.option(
+    "--limit",
+    "limits",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="How much this member takes from others, such as members=6000.",
+)
+@click.option(
     "--preempt",
     is_flag=True,
     help="A better member that joins or returns displaces the leader, as in the protocol's paper; "
@@ -269,6 +290,9 @@ def run(
     pairs: tuple[str, ...],
     attributes: tuple[str, ...],
     detecting: tuple[str, ...],
+    gossiping: tuple[str, ...],
+    leading: tuple[str, ...],
+    limits: tuple[str, ...],
     guard: str | None,
     ttl: str | None,
     guard_wait: str | None,
@@ -334,6 +358,9 @@ def run(
         attributes=_attributes(attributes),
         key=keys or None,
         detector_settings=parse_settings(detecting),
+        gossip_settings=parse_settings(gossiping),
+        leadership_settings=parse_settings(leading),
+        limits=parse_settings(limits),
         guard=guard,
         guard_settings=_lease(spec, guard, ttl),
         guard_wait=_guard_wait(guard, guard_wait),

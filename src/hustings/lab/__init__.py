@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from hustings.lab.pictures import Picture, figure
     from hustings.lab.planning import plan
     from hustings.lab.plans.committee import CommitteePlan
+    from hustings.lab.plans.configuration import Configuration, read_configuration
+    from hustings.lab.plans.goals import GroupGoals
     from hustings.lab.simulation import Study, simulate
     from hustings.lab.swarming import Swarmed, swarm
     from hustings.lab.sweeping import Sweep, sweep, sweep_file
@@ -31,7 +33,9 @@ __all__ = [
     "Checked",
     "CommitteePlan",
     "Comparison",
+    "Configuration",
     "Environment",
+    "GroupGoals",
     "Options",
     "Picture",
     "Study",
@@ -43,6 +47,7 @@ __all__ = [
     "figure",
     "parse_environment",
     "plan",
+    "read_configuration",
     "read_environment",
     "simulate",
     "swarm",
@@ -60,6 +65,8 @@ _MODULES = {
     ".pictures": ("Picture", "figure"),
     ".planning": ("plan",),
     ".plans.committee": ("CommitteePlan",),
+    ".plans.configuration": ("Configuration", "read_configuration"),
+    ".plans.goals": ("GroupGoals",),
     ".simulation": ("Study", "simulate"),
     ".swarming": ("Swarmed", "swarm"),
     ".sweeping": ("Sweep", "sweep", "sweep_file"),
