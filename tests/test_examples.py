@@ -2,7 +2,8 @@
 
 A page's block of kind `console` holds commands after `$ ` and what they print. The commands of one
 page run in order in one folder, so a later one may read what an earlier one wrote. At first there
-is nothing in it but the files of the page: blocks of Python below a line that ends with "`x.py`:".
+is nothing in it but the files of the page: blocks of Python or TOML below a line that ends with
+"`x.py`:" or "`x.toml`:".
 A line `...` stands for any number of lines. What goes to stderr may be left out. `pytest --rewrite`
 stores what is printed now.
 """
@@ -26,7 +27,9 @@ from hustings.cli.app import run
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "guide").glob("*.md"))]
-OWN_FILE = re.compile(r"`(\w+\.py)`:\n\n```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+OWN_FILE = re.compile(
+    r"`(\w+\.(?:py|toml))`:\n\n```(?:python|toml)\n(.*?)^```$", re.DOTALL | re.MULTILINE
+)
 ANY = "..."
 ASIDE = "hustings: "  # how everything on stderr begins
 PATIENCE = 60  # seconds

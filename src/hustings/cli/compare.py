@@ -39,16 +39,18 @@ def compare(protocols: tuple[str, ...], as_json: bool, check: bool, **typed: Any
         _show(list(found.compared), found.options)
         if found.paper:
             _show_paper(found.members)
-        elif found.options.scenario == "leader-crash":
+        elif found.options.scenario == "leader-crash" and found.options.environment is None:
             warn("the overhead-aware paper's tables are shown for n divisible by 4")
     return 0 if found.agrees or not check else 1
 
 
 def _show(rows: list[ComparisonRow], options: Options) -> None:
+    network = f"delay {options.delay}"
+    if options.environment is not None:
+        network = "in the environment, times in seconds"
     openers = ", ".join((*options.detectors, *options.initiators)) or "the worst live member"
     show_table(
-        f"{options.size} members, scenario {options.scenario}, opened by {openers}, "
-        f"delay {options.delay}",
+        f"{options.size} members, scenario {options.scenario}, opened by {openers}, {network}",
         ["protocol", "elect", "answer", "coord", "other", "messages", "time", "leader", "judged"],
         [
             [

@@ -119,6 +119,13 @@ GROUP_OPTIONS = (
         help="What --choice ranks by: cpu=3,1,2 for each member, or cpu=random.",
     ),
     click.option(
+        "--environment",
+        default=None,
+        metavar="FILE",
+        help="The network, pauses, crashes and clocks of an environment file. Time is in seconds. "
+        "Instead of --delay, --loss, --sites, --pause, --drift and the like.",
+    ),
+    click.option(
         "--seed", type=WHOLE, default=1, show_default=True, help="Decides everything random."
     ),
 )

@@ -35,7 +35,8 @@ class Comparison(Table):
     @property
     def paper(self) -> bool:
         """Whether the overhead-aware paper has formulas and a table for a group of this size."""
-        return self.options.scenario == "leader-crash" and self.members % 4 == 0
+        plain = self.options.scenario == "leader-crash" and self.options.environment is None
+        return plain and self.members % 4 == 0
 
     @property
     def agrees(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import msgspec
@@ -17,6 +18,7 @@ from hustings.layers.lease import LeaseLayer
 from hustings.protocols.registry import Protocol, is_ours
 from hustings.sim import experiment as sim_experiment
 from hustings.sim.delay import parse_delay
+from hustings.sim.environment import Environment, parse_environment, read_environment
 from hustings.sim.experiment import Composed, Description, Experiment, ToVoting
 from hustings.sim.faults import parse_faults, parse_members
 from hustings.sim.loss import parse_loss
@@ -26,6 +28,7 @@ from hustings.sim.network import Network
 from hustings.sim.pauses import Pauses, parse_pauses
 from hustings.sim.scenarios import JOINING, Order, Rates, Scenario, parse_order
 from hustings.sim.sites import parse_sites, site_delay, site_loss
+from hustings.sim.traffic import ToFrameSize
 
 if TYPE_CHECKING:
     from hustings.quorum import QuorumConfig
@@ -109,6 +112,7 @@ class World(TypedDict, total=False):
     consensus: bool
     debug: bool
     order: str | Iterable[int]
+    environment: str | Path | Environment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,6 +172,7 @@ class Options:
     consensus: bool = False
     debug: bool = False
     order: str | None = None
+    environment: str | None = None  # a file, or several lines: the text of one
 
     @property
     def clockwise(self) -> Order | None:
@@ -181,6 +186,8 @@ class Options:
             return self.members
         if self.sites is not None:
             return parse_sites(self.sites).members
+        if self.environment is not None and (fixed := environment_of(self.environment).members):
+            return fixed
         order = self.clockwise
         if order is None or isinstance(order, str):
             return MEMBERS
@@ -250,6 +257,7 @@ def build(kind: type[Election], typed: Options, *, digest: bool = False) -> Expe
 
     This function turns texts into values; `sim.experiment` derives what follows from them.
     """
+    environment = _environment(typed)
     return sim_experiment.build(
         Description(
             kind=kind,
@@ -264,6 +272,8 @@ def build(kind: type[Election], typed: Options, *, digest: bool = False) -> Expe
             view=typed.view,
             clocks=Clocks(typed.drift, typed.offset),
             pauses=_pauses(typed),
+            environment=environment,
+            frames=None if environment is None else _frames(kind, environment),
             detection=typed.detection,
             detection_settings=parse_settings(typed.detection_settings),
             guard=lease(typed.guard, typed.guard_settings),
@@ -287,6 +297,53 @@ def _composer() -> Callable[[Description, Mapping[str, object]], Composed]:
     from hustings.testing.composed import compose_members  # noqa: PLC0415 (loads the network)
 
     return compose_members
+
+
+# What an environment says, so that no other option may.
+_IN_ENVIRONMENT = (
+    *("delay", "links", "loss", "loss_model", "loss_settings", "collision", "sites", "between"),
+    *("between_loss", "duplicate", "reorder", "hold_back", "fifo", "drift", "offset", "pause"),
+    *("pause_settings", "mobility", "mobility_settings"),
+)
+
+
+def environment_of(given: str | Path | Environment) -> Environment:
+    """An environment: itself, the file of this name, or what several lines of text say.
+
+    >>> environment_of("[delay]\\nwithin = '2ms'").network.delay.bound
+    0.002
+    """
+    if isinstance(given, Environment):
+        return given
+    if isinstance(given, str) and "\n" in given:
+        return parse_environment(given)
+    return read_environment(given)
+
+
+def _environment(typed: Options) -> Environment | None:
+    if typed.environment is None:
+        return None
+    said = [name for name in _IN_ENVIRONMENT if getattr(typed, name) != _DEFAULTS[name]]
+    if said:
+        options = [f"--{FLAGS.get(name, name.replace('_', '-'))}" for name in said]
+        raise BadInput(
+            f"--environment does not go with {' and '.join(options)}: the environment says that"
+        )
+    environment = environment_of(typed.environment)
+    fixed = None if environment.sites is None else environment.members
+    if typed.members not in (None, fixed) and fixed is not None:
+        raise BadInput(
+            f"--members {typed.members} does not go with this --environment: its sites hold "
+            f"{fixed} members"
+        )
+    return environment
+
+
+def _frames(kind: type[Election], environment: Environment) -> ToFrameSize:
+    """What counts the bytes of an election's messages."""
+    from hustings.testing.composed import FrameSizes  # noqa: PLC0415 (loads the network)
+
+    return FrameSizes(kind.about.name, environment.header)
 
 
 def _network(typed: Options) -> Network:
@@ -498,6 +555,20 @@ TABLES = (
     *("settings", "detection_settings", "gossip_settings", "guard_settings"),
     *("leadership_settings", "loss_settings", "measure", "mobility_settings", "pause_settings"),
 )
+
+
+def _environment_word(name: str, value: object) -> str | None:
+    """The file's name, or the text of one."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, Environment):
+        return value.to_toml()
+    raise BadInput(f"{name} is to be a file or an Environment, not {type(value).__name__}")
+
+
+_DEFAULTS = {each.name: each.default for each in fields(Options)}
 _WORDS: Mapping[str, Callable[[str, object], object]] = {
     **dict.fromkeys(TABLES, _pairs),
     **dict.fromkeys(("detectors", "initiators", "faults"), _several),
@@ -509,4 +580,5 @@ _WORDS: Mapping[str, Callable[[str, object], object]] = {
     "between_loss": _between_words,
     "choice": _choice_word,
     "delay": _text,
+    "environment": _environment_word,
 }

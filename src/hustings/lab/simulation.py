@@ -509,6 +509,9 @@ class Study(Table):
             "warnings": list(self.warnings),
             "command": self.command,
         }
+        if experiment.environment is not None:
+            shown["environment"] = experiment.environment.to_toml()
+            shown["time_unit"] = "s"
         if experiment.guard is not None:
             shown["guard"] = msgspec.to_builtins(experiment.guard)
         if report.time_series is not None:
@@ -545,6 +548,7 @@ class Study(Table):
         return (
             f"{self.protocol}, {self.experiment.members} members, "
             f"scenario {self.experiment.scenario.name}, {runs}, seed {self.experiment.seed}"
+            f"{', times in seconds' if self.experiment.environment is not None else ''}"
         )
 
     def __str__(self) -> str:

@@ -52,6 +52,7 @@ def kinds() -> dict[str, Kind]:
             found[key] = Kind.SEVERAL
         else:
             found[key] = Kind.FLAG if _TYPES[name] == "bool" else Kind.ONE
+    found["environment"] = Kind.LINES  # the text of a file, instead of its name
     return found
 
 

@@ -55,6 +55,7 @@ from hustings.lab.sweeps.points import (
 from hustings.lab.sweeps.table import as_csv, as_parquet, rows_of
 from hustings.lab.tables import Table, as_notes, needed
 from hustings.protocols.registry import Protocol, find
+from hustings.sim.environment import Environment
 from hustings.sim.files import reason, shown, write_atomically
 
 LINES = Path("--grid")  # the name of lines without a file, in complaints
@@ -294,6 +295,10 @@ def _points(words: Mapping[str, Any], goals: Goals) -> tuple[list[SweepPoint], t
 def _label(value: Any) -> Value:
     if isinstance(value, type):
         return find(value).about.name
+    if isinstance(value, Environment):
+        return value.to_toml()
+    if isinstance(value, Path):
+        return str(value)
     return value if isinstance(value, str | int | float) else " ".join(map(str, value))
 
 

@@ -468,7 +468,8 @@ def _written_model(loss: Loss) -> dict[str, str]:
         return {}
     lines = {"rate": _quoted(write_share(loss.p))}
     if isinstance(loss, Burst):
-        return {**lines, "burst": repr(loss.length), "bad": _quoted(write_share(loss.bad))}
+        lines["burst"] = repr(loss.length)
+        return lines if loss.bad == 1.0 else {**lines, "bad": _quoted(write_share(loss.bad))}
     if isinstance(loss, Coins) and loss.collision:
         lines["collision"] = _quoted(write_share(loss.collision))
     if not isinstance(loss, Uncorrelated) or not (loss.p or loss.collision):

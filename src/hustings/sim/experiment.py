@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from hashlib import blake2b
 from typing import NamedTuple
 
 import msgspec
@@ -28,6 +29,7 @@ from hustings.layers.detector.registry import find_detector
 from hustings.layers.gossip.layer import GossipConfig
 from hustings.layers.lease import LeaseConfig, LeaseLayer
 from hustings.layers.measurement import WORST
+from hustings.sim.environment import Environment
 from hustings.sim.faults import Alive, Suspect
 from hustings.sim.guarding import Present, Voting
 from hustings.sim.loss import Loss, check_probability
@@ -53,6 +55,7 @@ from hustings.sim.stacking import settled_at
 from hustings.sim.stopping import endless_wait
 from hustings.sim.time_series import check_step
 from hustings.sim.trace import Header
+from hustings.sim.traffic import ToFrameSize
 from hustings.sim.world import MAX_EVENTS
 
 MAX_MEMBERS = 1_000_000
@@ -93,6 +96,8 @@ class Experiment:
     p_fail: float = 0.0  # a member's crash in one round, where there are rounds
     clocks: Clocks = field(default_factory=Clocks)
     pauses: Pauses | None = None  # members stand still at random
+    environment: Environment | None = None  # where network, clocks and pauses come from
+    frames: ToFrameSize | None = None  # what says how many bytes a message takes
     detector: HeartbeatConfig | None = None  # a failure detector under every member
     oracle: float | None = None  # latency of a perfect detector, if there is one
     guard: LeaseConfig | None = None  # a guard that confirms leaders
@@ -247,7 +252,15 @@ class Experiment:
             *(self.kind, type(network.loss), type(network.multicasts), type(network.delay)),
             type(self.detector),
         )
-        return "".join(source_digest(each) for each in dict.fromkeys(classes))
+        told = "" if self.environment is None else self.environment.to_toml()
+        read = blake2b(told.encode(), digest_size=16).hexdigest() if told else ""
+        return "".join(source_digest(each) for each in dict.fromkeys(classes)) + read
+
+    @property
+    def by_chance(self) -> bool:
+        """Whether pauses, crashes or outages come at random, as an environment has them."""
+        found = self.environment
+        return found is not None and (found.pauses, found.crashes, found.outages) != (None,) * 3
 
     @property
     def announces(self) -> bool:
@@ -386,6 +399,8 @@ class Description:
     view: float | None = None  # probability that a member knows another one; None: 1
     clocks: Clocks = field(default_factory=Clocks)
     pauses: Pauses | None = None  # members stand still at random
+    environment: Environment | None = None  # says the network, clocks, pauses; time is in seconds
+    frames: ToFrameSize | None = None  # what says how many bytes a message takes
     detection: str = SCRIPTED
     detection_settings: Settings = field(default_factory=dict)
     guard: Settings | None = None
@@ -414,6 +429,8 @@ def build(described: Description) -> Experiment:
     """
     if described.members < 1:
         raise BadInput(f"members must be at least 1, not {described.members}")
+    if described.environment is not None:
+        described = _placed_in(described, described.environment)
     if described.order is not None:
         described = _placed(described, described.order)
     joining = ANY_NUMBER if described.scenario.name == "churn" else 1
@@ -422,10 +439,7 @@ def build(described: Description) -> Experiment:
     _check_suspicions(described)
     if described.composer is not None:
         return _composed(described, described.composer)
-    if described.leadership_settings:
-        raise BadInput("--leadership-set goes with --composed")
-    if described.measure:
-        raise BadInput("--measure-set goes with --composed")
+    _check_not_composed(described)
     view = check_probability("view probability", 1.0 if described.view is None else described.view)
     config = effective_settings(described)
     stack = _stack(described, config)
@@ -435,9 +449,7 @@ def build(described: Description) -> Experiment:
     guard = None
     if described.guard is not None:
         guard = LeaseConfig.parse({"delta": config.delta, **described.guard})
-    choice = (
-        parse_choice(described.choice) if isinstance(described.choice, str) else described.choice
-    )
+    choice = described.choice
     experiment = Experiment(
         kind=described.kind,
         members=described.members,
@@ -450,6 +462,8 @@ def build(described: Description) -> Experiment:
         view_probability=1.0 if stack is not None else view,
         clocks=described.clocks,
         pauses=described.pauses,
+        environment=described.environment,
+        frames=described.frames,
         detector=detector,
         oracle=oracle,
         guard=guard,
@@ -471,6 +485,34 @@ def build(described: Description) -> Experiment:
         if wait is not None:
             raise BadInput(wait)
     return experiment
+
+
+def _check_not_composed(described: Description) -> None:
+    """Refuse settings of composed members."""
+    if described.leadership_settings:
+        raise BadInput("--leadership-set goes with --composed")
+    if described.measure:
+        raise BadInput("--measure-set goes with --composed")
+
+
+def _placed_in(described: Description, environment: Environment) -> Description:
+    """The same in an environment: its network, its clocks, its pauses."""
+    own = (described.network, described.clocks, described.pauses)
+    if own != (Network(), Clocks(), None):
+        raise BadInput("an environment says the network, the clocks and the pauses: drop those")
+    if described.scenario.mobility is not None:
+        raise BadInput("an environment says who reaches whom: drop the mobility")
+    if environment.sites is not None and environment.members != described.members:
+        raise BadInput(
+            f"the environment's sites hold {environment.members} members, and the group has "
+            f"{described.members}: both numbers must be the same"
+        )
+    return replace(
+        described,
+        network=environment.network,
+        clocks=Clocks(environment.drift),
+        pauses=environment.pauses,
+    )
 
 
 def _placed(described: Description, order: Order) -> Description:
@@ -514,6 +556,8 @@ def _composed(
         seed=described.seed,
         clocks=described.clocks,
         pauses=described.pauses,
+        environment=described.environment,
+        frames=described.frames,
         guard=made.guard,
         voting=None if described.voting is None else described.voting(made.config.delta),
         composition=made.composition,

@@ -6,9 +6,9 @@ continues as after `--fault resume`: first `woke` tells a member that watches fo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from heapq import heappop, heappush
+from functools import partial
 from math import inf
 from random import Random
 from typing import TYPE_CHECKING
@@ -17,10 +17,10 @@ from hustings.core.config import finite_number
 from hustings.core.errors import BadInput, UnknownName
 from hustings.core.streams import derive
 from hustings.sim.delay import Delay, Fixed, parse_delay
-from hustings.sim.queue import END_OF_TIME, on_grid
 
 if TYPE_CHECKING:
     from hustings.core.choice import MemberId
+    from hustings.sim.agenda import Agenda
     from hustings.sim.world import World
 
 
@@ -60,41 +60,22 @@ def parse_pauses(rate: float, settings: Mapping[str, str]) -> Pauses:
 class Pausing:
     """The pauses of one run. They have a random stream of their own."""
 
-    def __init__(self, pauses: Pauses, world: World, begin: float) -> None:
+    def __init__(self, pauses: Pauses, world: World, agenda: Agenda, begin: float) -> None:
         self._pauses = pauses
         self._world = world
+        self._agenda = agenda
         self._rng = Random(derive(world.seed, "pauses"))
-        self._due: list[tuple[float, MemberId]] = []  # when the next thing happens to a member
         self._paused: dict[MemberId, tuple[int, float]] = {}  # incarnation, and since when
         self.pauses = 0
         self.time = 0.0
         for member in world.members:
             self._next_pause(begin, member)
-        self._arm()
 
     def _next_pause(self, now: float, member: MemberId) -> None:
-        self._later(now + self._rng.expovariate(self._pauses.rate), member)
+        self._later(now + self._rng.expovariate(self._pauses.rate), member, self._pause)
 
-    def _later(self, instant: float, member: MemberId) -> None:
-        at = on_grid(instant)
-        if at <= END_OF_TIME:
-            heappush(self._due, (at, member))
-
-    def _arm(self) -> None:
-        if self._due:
-            self._world.at(self._due[0][0], self._happen)
-
-    def _happen(self) -> None:
-        world = self._world
-        while self._due and self._due[0][0] <= world.now:
-            _, member = heappop(self._due)
-            if member in self._paused:
-                self._resume(member)
-            else:
-                self._pause(member)
-        # Pauses alone do not continue a run: if nothing else is left to happen, they end.
-        if self._paused or world.queue.busy:
-            self._arm()
+    def _later(self, at: float, member: MemberId, act: Callable[[MemberId], None]) -> None:
+        self._agenda.later(at, member, partial(act, member))
 
     def _pause(self, member: MemberId) -> None:
         world = self._world
@@ -105,12 +86,14 @@ class Pausing:
         world.pause(ctx)
         self.pauses += 1
         self._paused[member] = ctx.incarnation, world.now
-        self._later(world.now + self._pauses.draw(self._rng, member), member)
+        self._agenda.in_effect += 1
+        self._later(world.now + self._pauses.draw(self._rng, member), member, self._resume)
 
     def _resume(self, member: MemberId) -> None:
         world = self._world
         ctx = world.members[member]
         incarnation, since = self._paused.pop(member)
+        self._agenda.in_effect -= 1
         self.time += world.now - since
         if ctx.incarnation == incarnation:  # otherwise it crashed and came back during the pause
             world.resume(ctx)

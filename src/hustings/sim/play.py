@@ -16,6 +16,7 @@ from hustings.core.messages import Role
 from hustings.core.streams import Stream, derive
 from hustings.layers.gossip.layer import with_gossip
 from hustings.layers.lease import LeaseConfig
+from hustings.sim.agenda import Agenda
 from hustings.sim.checkers import (
     Checker,
     LastBit,
@@ -26,6 +27,7 @@ from hustings.sim.checkers import (
 )
 from hustings.sim.components import Roaming
 from hustings.sim.experiment import Experiment, has_rounds
+from hustings.sim.failing import Failing
 from hustings.sim.faults import Crash, Happening
 from hustings.sim.guarding import MemoryGuard, Present
 from hustings.sim.measurements import Churn, RunMeasurement
@@ -47,6 +49,7 @@ from hustings.sim.stacking import Settled
 from hustings.sim.stopping import Calm, Confirmable, PlayOn, settling_time
 from hustings.sim.time_series import SampledSeries
 from hustings.sim.trace import Tracer
+from hustings.sim.traffic import NetworkBytes
 from hustings.sim.world import Ended, World
 
 _COUNTED = (Role.ELECTION, Role.ANSWER, Role.COORDINATOR, Role.OTHER)
@@ -71,7 +74,8 @@ class _Stage(NamedTuple):
     study: RunMeasurement | Settled | None
     rounds: Rounds | None
     leaderships: Leaderships | None = None
-    pausing: Pausing | None = None
+    by_chance: tuple[Pausing | Failing, ...] = ()
+    traffic: NetworkBytes | None = None
 
 
 def prepare(experiment: Experiment, run: int, tracer: Tracer | None = None) -> World:
@@ -86,8 +90,9 @@ def _prepare(experiment: Experiment, run: int, tracer: Tracer | None) -> _Stage:
     plan = experiment.plan(seed)
     candidates = experiment.candidates(seed, plan)
     parts = experiment.cast(candidates, plan)
+    make = _maker(experiment, experiment.present(parts))
     world = World(
-        _maker(experiment, experiment.present(parts)),
+        make,
         candidates,
         seed=seed,
         network=effective.network,
@@ -97,21 +102,21 @@ def _prepare(experiment: Experiment, run: int, tracer: Tracer | None) -> _Stage:
     )
     experiment.clocks.set_in(world, seed)
     if experiment.guard is not None and experiment.voting is None:
-        drift = experiment.clocks.drift
-        MemoryGuard(world, 1.0 + Stream(derive(seed, "guard's clock")).uniform(-drift, drift))
+        _set_guard(experiment, world, seed)
     if experiment.oracle is not None:
         world.watch(Oracle(experiment.oracle))
     studied = experiment.announces and experiment.repeating  # and a study decides when it is over
     roams = experiment.scenario.mobility is not None
-    if experiment.calm is not None and not studied and plan is None and not roams:
-        last = max((happening.at for happening in experiment.scenario.extra), default=0.0)
-        world.watch(Calm(experiment.calm, last))
+    last = max((happening.at for happening in experiment.scenario.extra), default=0.0)
+    if experiment.calm is not None and plan is None and not (studied or roams):
+        # What comes at random has no last one: a time limit says how long it is watched.
+        if not experiment.by_chance or experiment.until == END_OF_TIME:
+            world.watch(Calm(experiment.calm, last))
     due = tuple(one for one in experiment.scenario.extra if one.at <= experiment.horizon)
     if studied and due and not experiment.endless:
         PlayOn(world, due, settling_time(experiment.config))
     settled = None
     if experiment.stack is not None:
-        last = max((happening.at for happening in experiment.scenario.extra), default=0.0)
         settled = Settled(experiment.stack, experiment.members, last)
         settled.begin(world)
     leaderships = None
@@ -122,7 +127,12 @@ def _prepare(experiment: Experiment, run: int, tracer: Tracer | None) -> _Stage:
     study = _begin(experiment, world, parts, plan)
     lease = experiment.guard or experiment.config
     # A member that moves may reach a guard again, and a paused member may continue.
-    if isinstance(lease, LeaseConfig) and not roams and experiment.pauses is None:
+    if (
+        isinstance(lease, LeaseConfig)
+        and not roams
+        and experiment.pauses is None
+        and not experiment.by_chance
+    ):
         grace = lease.asked * lease.slack + settling_time(experiment.config)
         Confirmable(world, experiment.scenario.extra, experiment.origin, grace)
     rounds = None
@@ -130,10 +140,27 @@ def _prepare(experiment: Experiment, run: int, tracer: Tracer | None) -> _Stage:
         rounds = Rounds(effective.p_fail)
         rounds.begin(world)
         world.knowledge.estimate(gossiped_size(len(world.live()), seed))
-    pausing = None
+    chance, frames = _by_chance(experiment, world), experiment.frames
+    traffic = frames and NetworkBytes(world, frames(make()), experiment.origin)
+    return _Stage(world, study or settled, rounds, leaderships, chance, traffic)
+
+
+def _set_guard(experiment: Experiment, world: World, seed: int) -> None:
+    """A register whose clock drifts, too."""
+    drift = experiment.clocks.drift
+    MemoryGuard(world, 1.0 + Stream(derive(seed, "guard's clock")).uniform(-drift, drift))
+
+
+def _by_chance(experiment: Experiment, world: World) -> tuple[Pausing | Failing, ...]:
+    """The pauses, crashes and outages of a run, if there are any."""
+    agenda, begin = Agenda(world), experiment.origin
+    found: list[Pausing | Failing] = []
     if experiment.pauses is not None:
-        pausing = Pausing(experiment.pauses, world, experiment.origin)
-    return _Stage(world, study or settled, rounds, leaderships, pausing)
+        found.append(Pausing(experiment.pauses, world, agenda, begin))
+    if experiment.environment is not None:
+        found.append(Failing(experiment.environment, world, agenda, begin))
+    agenda.arm()
+    return tuple(found)
 
 
 def _begin(
@@ -189,7 +216,7 @@ def play(experiment: Experiment, run: int, tracer: Tracer | None = None) -> RunR
         checkers += safety_checkers(central=experiment.voting is None)
     if tracer is None and experiment.digest:
         tracer = Tracer(experiment.header(run))
-    world, study, rounds, leaderships, pausing = _prepare(experiment, run, tracer)
+    world, study, rounds, leaderships, by_chance, traffic = _prepare(experiment, run, tracer)
     attach(checkers, world)
     if isinstance(study, Roaming):
         checkers.append(study.checker)
@@ -203,8 +230,10 @@ def play(experiment: Experiment, run: int, tracer: Tracer | None = None) -> RunR
     metrics.update(measure(world, detecting=detecting, study=study))
     if leaderships is not None:
         metrics.update(leaderships.metrics())
-    if pausing is not None:
-        metrics.update(pausing.metrics())
+    for each in by_chance:
+        metrics.update(each.metrics())
+    if traffic is not None:
+        metrics.update(traffic.metrics(world))
     return RunResult(
         metrics=metrics,
         verdicts={checker.name: checker.judge(world, ended) for checker in checkers},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import click
@@ -37,6 +38,7 @@ EXAMPLES: dict[str, tuple[Any, Any]] = {
     "guard_settings": (["ttl=3"], ("ttl=3",)),
     "order": ((3, 1, 2), "3,1,2"),
     "until": (50.0, 50.0),
+    "environment": (Path("e.toml"), "e.toml"),
 }
 
 

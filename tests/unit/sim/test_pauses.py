@@ -8,6 +8,7 @@ import pytest
 
 from hustings.core.errors import BadInput
 from hustings.lab import simulate
+from hustings.sim.agenda import Agenda
 from hustings.sim.delay import Exponential, Fixed, Uniform
 from hustings.sim.faults import Crash, Restart
 from hustings.sim.member import Status
@@ -18,13 +19,20 @@ LONG = 4_000.0
 TICK: Script = {"timer tick": arm("tick", LONG)}
 
 
+def pausing_in(stage: Stage, pauses: Pauses) -> Pausing:
+    agenda = Agenda(stage)
+    pausing = Pausing(pauses, stage, agenda, 0.0)
+    agenda.arm()
+    return pausing
+
+
 def paused(pauses: Pauses, members: int = 5, until: float = LONG) -> tuple[Pausing, list[float]]:
     """The pauses of a world in which something is always left to happen, and each length."""
     stage = Stage(members, TICK)
     arm("tick", LONG)(stage.members[1])
     ear = Ear()
     stage.watch(ear)
-    pausing = Pausing(pauses, stage, 0.0)
+    pausing = pausing_in(stage, pauses)
     stage.run(until)
     since: dict[int, float] = {}
     lengths = []
@@ -62,7 +70,7 @@ def test_the_report_counts_pauses_and_their_length() -> None:
 
 def test_a_paused_member_handles_nothing_until_it_goes_on() -> None:
     stage = Stage(2)
-    Pausing(Pauses(1.0, Fixed(50.0)), stage, 0.0)
+    pausing_in(stage, Pauses(1.0, Fixed(50.0)))
     for number in range(60):
         stage.let(float(number), 1, ping(number, 2))
     stage.run()
@@ -72,7 +80,7 @@ def test_a_paused_member_handles_nothing_until_it_goes_on() -> None:
 
 def test_pauses_alone_keep_no_run_going() -> None:
     stage = Stage(3)
-    Pausing(Pauses(1.0, Fixed(0.5)), stage, 0.0)
+    pausing_in(stage, Pauses(1.0, Fixed(0.5)))
     stage.let(10.0, 1, ping(1, 2))
     stage.run()
     assert 10.0 < stage.now < 30.0
@@ -84,7 +92,7 @@ def test_a_crash_in_a_pause_is_a_crash() -> None:
     arm("tick", 100.0)(stage.members[1])
     ear = Ear()
     stage.watch(ear)
-    Pausing(Pauses(1.0, Fixed(30.0)), stage, 0.0)
+    pausing_in(stage, Pauses(1.0, Fixed(30.0)))
     stage.plan(Crash(member=1, at=15.0), Restart(member=1, at=16.0))
     stage.let(90.0, 1, cry(1))  # until then something is left to happen
     stage.run(100.0)

@@ -17,6 +17,7 @@ _ELSEWHERE = {
     "view_probability": "--view",
     "p_fail": "--set p_fail",
     "clocks": "--drift or --offset",
+    "environment": "--environment",
     "pauses": "--pause",
     "detector": "--detection",
     "oracle": "--detection",

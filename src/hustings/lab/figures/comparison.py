@@ -108,6 +108,7 @@ def _covered(experiment: Experiment) -> bool:
         and not experiment.scenario.extra
         and experiment.view_probability == 1.0
         and experiment.clocks == Clocks()
+        and experiment.environment is None
         and _all_notice(experiment)
     )
 

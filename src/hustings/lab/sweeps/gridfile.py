@@ -30,6 +30,7 @@ class Kind(Enum):
 
     ONE = "a value, or a list of values to try"
     SEVERAL = "a value, or a list of values to try; an inner list gives several at once"
+    LINES = "a value, or a list of values to try, each of one or several lines"
     FLAG = "true or false, or a list of them to try"
     TABLE = "a table of settings"
     FIXED = "one value"
@@ -178,7 +179,7 @@ def _value(value: object, kind: Kind, before: str) -> tuple[tuple[str | None, ..
     if kind is Kind.SEVERAL and isinstance(value, list):
         words = [_word(each) for each in value]
         return tuple(words), " ".join(words)
-    word = _word(value)
+    word = value if kind is Kind.LINES and isinstance(value, str) else _word(value)
     told = value if isinstance(value, str | int | float) else word
     return (before + word,), told
 
