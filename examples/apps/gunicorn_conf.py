@@ -4,4 +4,4 @@
 def post_worker_init(worker: object) -> None:
     from flask_app import send_invoices
 
-    send_invoices.start()
+    send_invoices.start(until_signal=True)

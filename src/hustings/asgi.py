@@ -19,19 +19,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import signal
-import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, MutableMapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
-from types import FrameType
 from typing import Any
 
 from hustings.core.errors import BadInput, HustingsError, printable
 from hustings.net.logs import INFO, handled_by, unconfigured
-from hustings.scheduled import ScheduledJob, check_groups
+from hustings.scheduled import ScheduledJob, call_when_told_to_stop, check_groups
 
 _SERVERS = ("uvicorn.error", "hypercorn.error", "gunicorn.error")  # logs of servers
-_STOPS = (signal.SIGINT, signal.SIGTERM)
 
 Jobs = Mapping[ScheduledJob[Any, Any], asyncio.Task[None]]
 Lifespan = Callable[[Any], AbstractAsyncContextManager[Any]]
@@ -140,32 +136,18 @@ class _InOneSentence(logging.Filter):
 
 @contextmanager
 def _heard_of_the_end(tasks: Jobs) -> Iterator[None]:
-    """While this lasts, the jobs that wait to lead end when this process is told to stop.
-
-    The server's own handler is called, too. Where there is none, the signal does what it did.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
+    """While this lasts, the jobs that wait to lead end when this process is told to stop."""
     loop = asyncio.get_running_loop()
-    before = {number: signal.getsignal(number) for number in _STOPS}
 
-    def heard(number: int, frame: FrameType | None) -> None:
+    def tell() -> None:
         with suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(_end_those_that_wait, tasks)
-        handler = before[signal.Signals(number)]
-        if callable(handler):
-            handler(number, frame)
 
-    ours = [number for number, handler in before.items() if callable(handler)]
-    for number in ours:
-        signal.signal(number, heard)
+    undo = call_when_told_to_stop(tell)
     try:
         yield
     finally:
-        for number in ours:
-            if signal.getsignal(number) is heard:
-                signal.signal(number, before[number])
+        undo()
 
 
 def _end_those_that_wait(tasks: Jobs) -> None:

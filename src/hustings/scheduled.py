@@ -29,6 +29,7 @@ import inspect
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from queue import SimpleQueue
@@ -56,6 +57,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _EXIT_S = 2.0  # seconds that a job in a thread has when the interpreter exits
+_STOPS = (signal.SIGINT, signal.SIGTERM)
+_HOLD_S = 0.1  # for which a leader goes on after such a signal
 _AGAIN_S = 1.0  # seconds until a group that could not be joined is tried again; this doubles
 JOIN_OPTIONS = tuple(inspect.signature(join).parameters)[1:]
 
@@ -186,14 +189,22 @@ class ScheduledJob(Generic[P, R]):
                         raise SystemExit(128 + told[0]) from None
                     raise
 
-    def start(self) -> RunningJob:
+    def start(self, *, until_signal: bool = False) -> RunningJob:
         """Join the group and run the job in a thread of its own; this returns at once.
 
         Call it in the process that is to run the job: after a fork, not before. A group that cannot
         be joined now is tried again.
+
+        With `until_signal` the job also ends when the process is told to stop (SIGTERM, SIGINT) and
+        the program has a handler for it: at once if this member waits to lead, after 0.1 s if it
+        leads. For the workers of a server, which are told at one time: none of them then hands over
+        to another one that is stopping.
         """
         self.check()
-        return RunningJob(self, retry=True)
+        running = RunningJob(self, retry=True)
+        if until_signal:
+            running.end_upon_signal()
+        return running
 
     async def serve(self, *, retry: bool = False) -> Any:
         """Join the group, run the job until it has finished, and leave; its result.
@@ -310,6 +321,9 @@ class RunningJob:
         self.retry = retry  # whether a group that cannot be joined is tried again
         self._process = os.getpid()
         self._stopping = False
+        self._signalled_at: float | None = None
+        self._signals: SimpleQueue[None] = SimpleQueue()
+        self._undo: Callable[[], None] | None = None  # gives signals back to the program
         self._stopped = Flag()
         self._lock = threading.Lock()
         self._end: Callable[[float | None], None] | None = None
@@ -330,6 +344,7 @@ class RunningJob:
         """End the job, and leave the group; wait at most `timeout` seconds for it."""
         if os.getpid() != self._process:
             return  # a forked child has no job
+        self._hold()
         with self._lock:
             self._stopping, end = True, self._end
         self._stopped.set()
@@ -338,6 +353,8 @@ class RunningJob:
         if self._thread is not threading.current_thread():
             self._thread.join(timeout)
         atexit.unregister(self.stop)
+        if self._undo is not None and threading.current_thread() is threading.main_thread():
+            self._undo()
 
     def wait(self, timeout: float | None = None) -> Any:
         """The job's result; raises what the job raised, and `TimeoutError` if it goes on."""
@@ -347,6 +364,29 @@ class RunningJob:
         if self.error is not None:
             raise self.error
         return self.result
+
+    def end_upon_signal(self) -> None:
+        """Stop when the process is told to stop."""
+
+        def tell() -> None:
+            if self._signalled_at is None:
+                self._signalled_at = time.monotonic()
+                atexit.register(self.stop, _EXIT_S)  # before what was registered until now
+            self._signals.put(None)
+
+        def wait() -> None:
+            self._signals.get()
+            self.stop()
+
+        self._undo = call_when_told_to_stop(tell)
+        threading.Thread(target=wait, name=f"{self._thread.name} hears", daemon=True).start()
+        self.when_over(functools.partial(self._signals.put, None))
+
+    def _hold(self) -> None:
+        """Lead on until the others have heard a signal that this process has heard."""
+        state = self._scheduled.state
+        if self._signalled_at is not None and state is not None and state.leading:
+            self._thread.join(max(0.0, self._signalled_at + _HOLD_S - time.monotonic()))
 
     def stop_soon(self) -> None:
         """The same as `stop`, but return at once.
@@ -481,6 +521,34 @@ def check_groups(jobs: Sequence[ScheduledJob[Any, Any]]) -> None:
                 f"{other.log_name} and {job.log_name} are two jobs of group {job.group!r}: one "
                 "member leads a group and runs its own job only, so give each job its own group"
             )
+
+
+def call_when_told_to_stop(tell: Callable[[], object]) -> Callable[[], None]:
+    """Call `tell` when this process gets a signal to stop; returns what undoes that.
+
+    The program's own handler is called, too. Where there is none, the signal does what it did.
+    `tell` runs as a handler: it must not wait for a lock.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return lambda: None
+    before = {number: signal.getsignal(number) for number in _STOPS}
+
+    def heard(number: int, frame: FrameType | None) -> None:
+        tell()
+        handler = before[signal.Signals(number)]
+        if callable(handler):
+            handler(number, frame)
+
+    ours = [number for number, handler in before.items() if callable(handler)]
+    for number in ours:
+        signal.signal(number, heard)
+
+    def undo() -> None:
+        for number in ours:
+            if signal.getsignal(number) is heard:
+                signal.signal(number, before[number])
+
+    return undo
 
 
 def _tries() -> Restarts:

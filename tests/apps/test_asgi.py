@@ -219,17 +219,6 @@ def test_a_second_job_of_a_group_is_refused_where_the_first_one_runs(group: str)
 # A server that is told to stop
 
 
-@pytest.fixture
-def heard() -> Iterator[list[int]]:
-    """The signals that the server's own handler got."""
-    told: list[int] = []
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = [signal.signal(each, lambda number, frame: told.append(number)) for each in numbers]
-    yield told
-    for number, handler in zip(numbers, before, strict=True):
-        signal.signal(number, handler)
-
-
 def waiting(group: str, plain: bool) -> ScheduledJob[Any, Any]:
     """A job that goes on until it is asked to end."""
 

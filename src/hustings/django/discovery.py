@@ -44,7 +44,7 @@ def start_jobs() -> list[RunningJob]:
 
     For `wsgi.py`, or for a hook that runs in each worker after a fork.
     """
-    return [job.start() for job in find_jobs()]
+    return [job.start(until_signal=True) for job in find_jobs()]
 
 
 def with_jobs(application: Application) -> Application:
