@@ -77,16 +77,25 @@ bench/*
 ```
 """
 
+FRAMEWORKS = """
+
+```{toctree}
+:hidden:
+:glob:
+
+frameworks/*
+```
+"""
+
 
 def setup(app: Sphinx) -> None:
-    """Add the contents to the first page, and an address for it."""
+    """Add the contents to pages that have some, and an address for the first page."""
     app.connect("source-read", _with_contents)
     app.connect("build-finished", _first_page)
 
 
 def _with_contents(app: Sphinx, page: str, source: list[str]) -> None:
-    if page == root_doc:
-        source[0] += CONTENTS
+    source[0] += {root_doc: CONTENTS, "docs/guide/18-frameworks": FRAMEWORKS}.get(page, "")
 
 
 def _first_page(app: Sphinx, error: Exception | None) -> None:

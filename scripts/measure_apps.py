@@ -8,12 +8,14 @@ Each setup is an example in examples/apps, started as its page says, as real pro
 writes a line every 10 ms: the time, by the clock that all processes of a machine share, the
 process, the term. Celery's beats send a message every 50 ms, which a worker writes down. In each
 round the leading worker gets SIGKILL (`kill`) or SIGTERM (`stop`), or the server gets SIGHUP and
-exchanges all its workers (`reload`). Then the lines tell:
+exchanges all its workers (`reload`), or the server gets SIGTERM and ends with all its workers
+(`end`). Then the lines tell:
 
 gap         from the last line of the old leader to the first line of the new one; of a reload the
-            longest silence
+            longest silence; of an end how long the job went on after the signal
 duplicates  lines of a process that were written after the first line of its successor
-starts      how often the job began beyond what was needed: 0 is right
+starts      how often the job began beyond what was needed, of an end in other workers than the one
+            that led: 0 is right
 """
 
 from __future__ import annotations
@@ -51,7 +53,7 @@ PATIENCE_S = 60.0
 PERIOD_S = 0.010
 SETTLED_S = 0.3  # after the new leader's first line: time for a second start, or a second leader
 
-WAYS = ("kill", "stop", "reload")
+WAYS = ("kill", "stop", "reload", "end")
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ _UVICORN = ("-m", "uvicorn", "--host", "127.0.0.1", "--port", "{port}")
 _GUNICORN = ("-m", "gunicorn", "--bind", "127.0.0.1:{port}", "--workers", "4")
 _BEAT = ("-m", "celery", "-A", "celery_app", "beat", "-l", "INFO")
 _WORKER = ("-m", "celery", "-A", "celery_app", "worker", "-P", "solo", "-l", "WARNING")
-_ALL = ("kill", "stop", "reload")
+_ALL = ("kill", "stop", "reload", "end")
 
 SETUPS: dict[str, Setup] = {
     "fastapi": Setup(
@@ -311,6 +313,8 @@ class Running:
 
     def round(self, way: str) -> Round:
         """Let the leading worker go, and see who comes after it."""
+        if way == "end":
+            return self._whole_end()
         last = self.lines()[-1]
         old = self.members() if way == "reload" else {last.process}
         if way == "reload":
@@ -325,6 +329,16 @@ class Running:
             if process.pid == last.process:
                 process.wait(PATIENCE_S)
         return found
+
+    def _whole_end(self) -> Round:
+        """End the server with all its workers, and see which of them runs the job meanwhile."""
+        leader, told = self.lines()[-1].process, time.monotonic()
+        self.processes[0].send_signal(signal.SIGTERM)
+        self.processes[0].wait(PATIENCE_S)
+        lines = self.lines(told)
+        others = {(line.process, line.term) for line in lines if line.process != leader}
+        last = max((line.at for line in lines), default=told)
+        return Round("end", round(last - told, 4), 0, len(others))
 
     def end(self) -> list[int]:
         """End all that run, in good order; their exit codes."""
@@ -430,20 +444,22 @@ def row(name: str, rounds: Sequence[Round], way: str) -> dict[str, Any]:
 def markdown(rows: Sequence[dict[str, Any]]) -> str:
     """The table of the guide: one line for each setup, the gap of each way in milliseconds."""
     lines = [
-        "| setup | rounds | duplicates | started again | killed | stopped | reloaded |",
-        "|---|---|---|---|---|---|---|",
+        "| setup | rounds | duplicates | started again | killed | stopped | reloaded | ended |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for name in dict.fromkeys(row["setup"] for row in rows):
         own = {row["way"]: row for row in rows if row["setup"] == name}
+        title = next(iter(own.values()))["title"]
+        ended = own.pop("end", None)
         gaps = [
             f"{own[way]['gap_median_ms']} ({own[way]['gap_longest_ms']}) ms" if way in own else ""
-            for way in WAYS
+            for way in WAYS[:-1]
         ]
+        gaps.append("" if ended is None else f"{ended['starts']} of {ended['rounds']}")
         rounds = sum(row["rounds"] for row in own.values())
         double, again = (
             sum(row[what] for row in own.values()) for what in ("duplicates", "starts")
         )
-        title = next(iter(own.values()))["title"]
         lines.append(f"| {title} | {rounds} | {double} | {again} | {' | '.join(gaps)} |")
     return "\n".join(lines) + "\n"
 

@@ -59,6 +59,13 @@ def test_the_first_page_leads_to_all_chapters(site: Path) -> None:
     assert [name for name in chapters if f'href="docs/guide/{name}.html"' not in first] == []
 
 
+def test_the_chapter_about_frameworks_leads_to_their_pages(site: Path) -> None:
+    chapter = (site / "docs" / "guide" / "18-frameworks.html").read_text("utf-8")
+    pages = [page.stem for page in (ROOT / "docs" / "guide" / "frameworks").glob("*.md")]
+    assert pages
+    assert [name for name in pages if f'href="frameworks/{name}.html"' not in chapter] == []
+
+
 def test_no_page_fetches_anything_from_elsewhere(site: Path) -> None:
     pages = {page: Assets(page.read_text("utf-8")) for page in site.rglob("*.html")}
     assert all(assets.found for assets in pages.values())
@@ -97,7 +104,7 @@ def test_a_link_that_leads_nowhere_is_an_error(
 ) -> None:
     root = tmp_path / "tree"
     (root / "docs").mkdir(parents=True)
-    text = (ROOT / "docs" / "conf.py").read_text("utf-8").replace("source[0] += CONTENTS", "pass")
+    text = (ROOT / "docs" / "conf.py").read_text("utf-8").replace("{root_doc: CONTENTS, ", "{")
     (root / "docs" / "conf.py").write_text(text, "utf-8")
     page = root / "README.md"
     page.write_text("# One page\n", "utf-8")

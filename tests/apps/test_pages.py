@@ -6,18 +6,21 @@ import dataclasses
 import os
 import re
 import signal
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from hustings.net.keys import new_key, write_key
 from scripts import measure_apps
-from scripts.measure_apps import SETUPS, Setup, running, wait_until
+from scripts.measure_apps import PATIENCE_S, SETUPS, Setup, free_port, running, wait_until
 from tests.guard.engines import started
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ["README.md", "docs/guide/01-five-minutes.md", "docs/guide/18-frameworks.md"]
+PAGES = ["README.md", "docs/guide/01-five-minutes.md", "docs/guide/frameworks/asgi.md"]
 PASTED = re.compile(r"Save this as `shop\.py`:\n\n```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 LEADS = re.compile(r"shop-invoices/\S+-(\d+)-\w+: leads in term \d+")
+AGENT = "hustings agent --group shop-invoices --observer"
 SENT = re.compile(r"^sending invoices, in term \d+$", re.MULTILINE)
 
 
@@ -67,6 +70,35 @@ def test_one_url_makes_it_one_of_the_workers_of_two_machines(tmp_path: Path) -> 
             assert not SENT.search(second.log())
             assert first.end() == [0]
             wait_until(lambda: SENT.search(second.log()), "invoices of the other machine")
+
+
+def test_seeds_and_an_observer_on_each_machine_do_it_without_an_engine(tmp_path: Path) -> None:
+    """Nobody knows the ports of the workers, and an observer has one that others know."""
+    chapter = (ROOT / "docs/guide/18-frameworks.md").read_text("utf-8")
+    port, key = free_port(), new_key()
+    places = [f"127.0.0.{number}:{port}" for number in (1, 2)]
+    setup = _of_page(2)
+    with ExitStack() as stack:
+        machines = []
+        for own, other in (places, places[::-1]):
+            folder = tmp_path / own
+            folder.mkdir()
+            write_key(folder / "shop.key", key)
+            bind = own.replace(str(port), "0")
+            options = f'every="20ms", seeds={places}, bind="{bind}", key="shop.key"'
+            program = pasted("README.md").replace('every="5s"', options)
+            (folder / "page.py").write_text(program, "utf-8")
+            machines.append(stack.enter_context(running(setup, folder)))
+            assert f"{AGENT} --bind 10.0.0.1:7400 --join 10.0.0.2:7400 --key shop.key\n" in chapter
+            options = f"--bind {own} --join {other} --key shop.key --http 127.0.0.1:{free_port()}"
+            observer = machines[-1].popen(("-m", *AGENT.split(), *options.split()))
+            stack.callback(observer.wait, PATIENCE_S)
+            stack.callback(observer.kill)
+        wait_until(lambda: any(SENT.search(app.log()) for app in machines), "invoices")
+        (first,) = [app for app in machines if SENT.search(app.log())]
+        (second,) = [app for app in machines if app is not first]
+        assert first.end() == [0]
+        wait_until(lambda: SENT.search(second.log()), "invoices of the other machine")
 
 
 def _of_page(workers: int) -> Setup:
