@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from hustings.lab.plans.committee import CommitteePlan
     from hustings.lab.plans.configuration import Configuration, read_configuration
     from hustings.lab.plans.goals import GroupGoals
+    from hustings.lab.plans.virtual import ObservedGroup, observe
     from hustings.lab.simulation import Study, simulate
     from hustings.lab.swarming import Swarmed, swarm
     from hustings.lab.sweeping import Sweep, sweep, sweep_file
@@ -36,6 +37,7 @@ __all__ = [
     "Configuration",
     "Environment",
     "GroupGoals",
+    "ObservedGroup",
     "Options",
     "Picture",
     "Study",
@@ -45,6 +47,7 @@ __all__ = [
     "check",
     "compare",
     "figure",
+    "observe",
     "parse_environment",
     "plan",
     "read_configuration",
@@ -67,6 +70,7 @@ _MODULES = {
     ".plans.committee": ("CommitteePlan",),
     ".plans.configuration": ("Configuration", "read_configuration"),
     ".plans.goals": ("GroupGoals",),
+    ".plans.virtual": ("ObservedGroup", "observe"),
     ".simulation": ("Study", "simulate"),
     ".swarming": ("Swarmed", "swarm"),
     ".sweeping": ("Sweep", "sweep", "sweep_file"),
