@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import tomllib
 from importlib.metadata import Distribution, distribution
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from packaging.requirements import Requirement
 
 from hustings.extras import NAME, command_for, install_command
 
+ROOT = Path(__file__).resolve().parents[2]
 METADATA = """Metadata-Version: 2.4
 Name: hustings
 Version: 0.1.0
@@ -82,3 +84,10 @@ def test_every_extra_that_is_advised_exists() -> None:
     for extra in ("agent", "cli", "dask", "etcd", "fast", "figures", "lab", "sweep"):
         assert extra in extras
         assert install_command(extra).rstrip("'").endswith(f"[{extra}]")
+
+
+def test_the_extra_for_celery_has_all_that_its_redis_broker_needs() -> None:
+    """The client alone is not enough: Celery declares the rest in an extra of its own."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    wanted = [Requirement(text) for text in project["optional-dependencies"]["celery"]]
+    assert {"redis"} in [each.extras for each in wanted if each.name == "celery"]
