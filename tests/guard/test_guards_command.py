@@ -114,8 +114,12 @@ def test_a_program_asks_the_same_as_the_command(valkey: Engine) -> None:
 def test_the_schema_is_installed_where_it_is_missing() -> None:
     with started("postgres") as engine:
         address = engine.url("installed")
-        assert "held by: nobody" in told(address, "--group", "installed", "--install")
-        assert "held by: nobody" in told(address, "--group", "installed")
+        said = told(address, "--group", "installed", "--install")
+        assert said.startswith("installed: ")
+        assert "held by: nobody" in said
+        assert told(address, "--group", "installed").startswith("installed is held by: nobody")
+        assert "held by" not in told(address), "nobody has asked about a group"
+        assert told(address).startswith("the engine answers; with --group GROUP")
 
 
 def complains(*words: str) -> str:

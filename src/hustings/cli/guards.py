@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("url", required=False)
-@click.option("--group", metavar="GROUP", help="The group of the lease.  [default: group]")
+@click.option("--group", metavar="GROUP", help="The group of the lease.")
 @click.option("--install", is_flag=True, help="First create what the engine needs (PostgreSQL).")
 @click.option(
     "--recover",
@@ -43,8 +43,8 @@ def guards(
 ) -> None:
     """List the guards, which grant leases so that there are never two leaders.
 
-    With URL, connect to one engine, and show what it guarantees and which member holds GROUP's
-    lease now.
+    With URL, connect to one engine, and show what it guarantees and, with --group, which member
+    holds that group's lease now.
 
     With --recover, all tokens of GROUP are larger than --above from now on. This is for an engine
     that lost its data: members refuse what it grants, and say so. Wait one lease after the loss,
@@ -85,7 +85,13 @@ def guards(
         return
     if token is not None:
         click.echo(f"all tokens of {whose} are larger than {token} from now on")
-    _show(found)
+    if install:
+        click.echo("installed: the engine has what hustings needs")
+    if group is None:
+        click.echo("the engine answers; with --group GROUP you see which member holds that lease")
+    else:
+        click.echo(f"{found.group} is held by: {_held(found.holding)}")
+    _show(found.guarantees)
 
 
 def _list(as_json: bool) -> None:
@@ -155,10 +161,8 @@ def _held(holding: Holding) -> str:
     return f"{printable(holding.holder)}, token {holding.token}"
 
 
-def _show(found: GuardState) -> None:
-    """Show one guard, and its holder."""
-    guarantees = found.guarantees
-    click.echo(f"{found.group} is held by: {_held(found.holding)}")
+def _show(guarantees: Guarantees) -> None:
+    """Show what one guard guarantees."""
     click.echo(
         f"guarantee: {guarantees.guarantee.value}; leases hold while clocks' rates keep to 1 +- "
         f"{guarantees.drift:g} (measured by: {guarantees.clock})"
