@@ -108,7 +108,10 @@ class Played:
     def prints(self, line: str) -> None:
         """Wait until a line like this one comes."""
         pattern = self._like(line)
-        wait_until(lambda: pattern.search(self.log, self._read), f"{line!r}, in\n{self.log}")
+        try:
+            wait_until(lambda: pattern.search(self.log, self._read), repr(line))
+        except TimeoutError as error:
+            raise AssertionError(f"{error}, in\n{self.log[self._read :]}") from None
         found = pattern.search(self.log, self._read)
         assert found is not None
         self._read = found.end()
