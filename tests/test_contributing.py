@@ -23,7 +23,8 @@ import pytest
 from hustings import lab
 from hustings.cli.app import run
 from hustings.testing import Group
-from tests.agent.processes import agents_in, wait_for
+from tests.agent.processes import agents_in
+from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parents[1]
 PATIENCE_S = 60
@@ -306,7 +307,7 @@ def test_run_takes_an_installed_protocol() -> None:
 def test_an_agent_takes_an_installed_protocol(tmp_path: Path) -> None:
     with agents_in(tmp_path) as agents:
         agent = agents.start("--group", "jobs", "--protocol", "claims")
-        wait_for(lambda: agent.leader("jobs"), lambda: f"a leader in {agent.lines}")
+        until(lambda: agent.leader("jobs"), lambda: f"a leader in {agent.lines}")
 
 
 @pytest.mark.usefixtures("own_protocol")

@@ -8,26 +8,15 @@ import os
 import signal
 import subprocess
 import threading
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from tests.unit.cli.commands import COMMAND
-
-PATIENCE_S = 40.0  # a busy machine is slow; a test that waits longer has failed
+from tests.waiting import PATIENCE_S, until
 
 Json = dict[str, Any]
-
-
-def wait_for(condition: Callable[[], object], what: Callable[[], str] | str) -> None:
-    """Until a condition holds; afterwards it is too late."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"waited in vain for {what if isinstance(what, str) else what()}")
-        time.sleep(0.02)
 
 
 class Agent:
@@ -66,7 +55,7 @@ class Agent:
 
     def wait_said(self, event: str, times: int = 1) -> Json:
         """The line of the log, once it is there."""
-        wait_for(lambda: len(self.said(event)) >= times, lambda: f"{event} in {self.lines}")
+        until(lambda: len(self.said(event)) >= times, lambda: f"{event} in {self.lines}")
         return self.said(event)[times - 1]
 
     @property
@@ -165,5 +154,5 @@ def wait_agreed(agents: list[Agent], wanted: str | None = None, group: str = "bi
             return False
         return found[0] in names and wanted in (None, found[0])
 
-    wait_for(agreed, lambda: f"agreement on {wanted or 'a leader'}: {found}")
+    until(agreed, lambda: f"agreement on {wanted or 'a leader'}: {found}")
     return found[0]

@@ -17,8 +17,9 @@ import pytest
 
 from hustings.extras import install_command
 from hustings.net.keys import new_key, write_key
-from tests.agent.processes import Agent, Agents, agents_in, wait_agreed, wait_for
+from tests.agent.processes import Agent, Agents, agents_in, wait_agreed
 from tests.unit.cli.commands import COMMAND, Result, in_own_process, in_process
+from tests.waiting import until
 
 Ask = Callable[..., Result]
 TOKEN = "open-sesame-open-sesame"
@@ -70,7 +71,7 @@ def test_three_agents_elect_lose_and_elect(agents: Agents) -> None:
     leader.wait_end()
     wait_agreed(others)
     counted = partial(number_of, others[0], "hustings_election_duration_seconds_count")
-    wait_for(lambda: counted() >= 2, "both elections")  # a page of metrics is kept for a moment
+    until(lambda: counted() >= 2, "both elections")  # a page of metrics is kept for a moment
 
 
 def test_agents_run_a_protocol_from_a_file(agents: Agents) -> None:
@@ -183,7 +184,7 @@ def test_sighup_changes_attributes_and_keys(agents: Agents, tmp_path: Path) -> N
             agent.signal(signal.SIGHUP)
             agent.wait_said("reloaded", step - 1)
         for agent in (one, two):
-            wait_for(partial(knows, agent, step), "the new attributes")
+            until(partial(knows, agent, step), "the new attributes")
     wait_agreed([one, two])
     assert not one.said("reload-refused")
     (tmp_path / "web-1.toml").write_text("[groups.billing\n", encoding="utf-8")
@@ -200,10 +201,8 @@ def test_another_key_is_seen_and_not_read(agents: Agents, tmp_path: Path) -> Non
         "--group", "billing", "--name", "web-2", "--key", "theirs.key", "--join", one.address
     )
     assert one.wait_said("notice")["group"] == "billing"
-    wait_for(lambda: one.leader() == "web-1", "the first one leads")
-    wait_for(
-        lambda: "web-1 (process" in str(two.events), "the second one says why it does not lead"
-    )
+    until(lambda: one.leader() == "web-1", "the first one leads")
+    until(lambda: "web-1 (process" in str(two.events), "the second one says why it does not lead")
     assert two.leader() != "web-2"
 
 
@@ -226,7 +225,7 @@ def test_a_log_that_nobody_reads_holds_up_nobody(
     os.close(writing)
     try:
         url = f"http://127.0.0.1:{port}"
-        wait_for(lambda: hustings("leader", "--agent", url).code == 0, "a leader")
+        until(lambda: hustings("leader", "--agent", url).code == 0, "a leader")
         silent.send_signal(signal.SIGTERM)
         assert silent.wait(30) == 0
     finally:

@@ -18,8 +18,8 @@ import pytest
 import yaml
 
 from hustings.guard.urls import parse_url
-from tests.net.running import until
 from tests.test_shell_lines import parse
+from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "examples" / "container"

@@ -9,6 +9,7 @@ import pytest
 
 from tests.guard.engines import started
 from tests.guard.engines.base import Engine
+from tests.net.running import runs  # noqa: F401 (a fixture)
 
 
 @pytest.fixture(scope="session")

@@ -15,10 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent.processes import Agent, agents_in, wait_for
+from tests.agent.processes import Agent, agents_in
 from tests.guard.engines import kind_of
 from tests.guard.engines.base import Engine
-from tests.net.running import WAITING, Running, group_of_runs, until
+from tests.net.running import WAITING, Running, group_of_runs
+from tests.waiting import until
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 UNIT = EXAMPLES / "agent" / "hustings.service"
@@ -125,12 +126,12 @@ def test_the_shipped_unit_comes_up_with_a_late_engine(engine: Engine, tmp_path: 
         assert codes == [GIVEN_UP, GIVEN_UP]
         engine.start()
         for _ in range(STARTS):
-            wait_for(partial(is_up_or_over, agent), "its start or its end")
+            until(partial(is_up_or_over, agent), "its start or its end")
             if agent.process.poll() is None:
                 break
             assert starts_again(agent.wait_end())
             agent = started()
-        wait_for(lambda: agent.leader() is not None, "the agent's member leads")
+        until(lambda: agent.leader() is not None, "the agent's member leads")
         assert agent.get("/readyz")[0] == 200
         agent.signal(signal.SIGTERM)
         assert agent.wait_end() == 0
@@ -178,7 +179,7 @@ def test_an_agent_that_waits_is_healthy_and_not_ready(engine: Engine, tmp_path: 
         assert agent.get("/healthz")[0] == 200
         assert agent.get("/readyz")[0] == 503
         engine.start()
-        wait_for(lambda: agent.get("/readyz")[0] == 200, "the agent is ready")
+        until(lambda: agent.get("/readyz")[0] == 200, "the agent is ready")
 
 
 @pytest.mark.parametrize("unit", [UNIT, RUN_UNIT], ids=lambda unit: unit.name)

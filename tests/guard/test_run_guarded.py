@@ -12,13 +12,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.guard.engines.base import Engine
-from tests.net.running import RUN, Running, Runs, group_of_runs, until
+from tests.net.running import RUN, Running, Runs
+from tests.waiting import until
 
 WRITER = """
 import os, signal, sys, time
@@ -28,12 +29,6 @@ while True:
         stream.write(f"{os.environ['HUSTINGS_TOKEN']} {time.monotonic():.6f}\\n")
     time.sleep(0.01)
 """
-
-
-@pytest.fixture
-def runs(tmp_path: Path) -> Iterator[Runs]:
-    with group_of_runs(tmp_path) as started:
-        yield started
 
 
 class Journal:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import signal
 import uuid
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -16,7 +14,8 @@ from tests.guard.fakes.kubernetes import Kubernetes
 from tests.guard.fakes.serving import served
 from tests.guard.test_members import every_engine
 from tests.net.kit.loops import run
-from tests.net.running import Runs, group_of_runs, until
+from tests.net.running import Runs
+from tests.waiting import until
 
 DONE = "2026-11-19T02:00:04Z by web-1 ('quoted', \"twice\")"
 RAN = 'echo "$HUSTINGS_MEMBER" >> ran'
@@ -68,12 +67,6 @@ def test_a_record_stays_in_kubernetes() -> None:
             await recorded(url, new_group(), new_group())
 
     run(play(), within=60)
-
-
-@pytest.fixture
-def runs(tmp_path: Path) -> Iterator[Runs]:
-    with group_of_runs(tmp_path) as started:
-        yield started
 
 
 def ran(runs: Runs) -> list[str]:

@@ -1,4 +1,6 @@
-"""Where network namespaces are impossible their tests are left out, and the report says so.
+"""What tests of members share.
+
+Where network namespaces are impossible their tests are left out, and the report says so.
 
 Nothing is skipped in silence: with CI in the environment those tests run and fail instead, each
 with the reason. What they test is also tested by the ports' own switch, which needs nothing.
@@ -11,6 +13,7 @@ import os
 import pytest
 
 from tests.net.kit.tunnels import obstacle
+from tests.net.running import runs  # noqa: F401 (a fixture)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -11,7 +11,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.net.running import until
+from tests.waiting import until
 
 WRITER = """
 import os, signal, sys, time

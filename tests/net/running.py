@@ -8,50 +8,56 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-PATIENCE_S = 60.0  # the machine may be busy
+import pytest
+
+from tests.waiting import PATIENCE_S, until
 
 RUN = [sys.executable, "-m", "hustings", "run"]
 
-# Deaf to SIGTERM: the command, a child, an orphan, and one that has fled into another session.
+# Deaf to SIGTERM: the command, a child, an orphan, and one that has fled into another session. The
+# command begets processes while it is ended; the others only wait.
 DEAF = """
-deaf() { trap '' TERM; while :; do sleep 0.05; done; }
+deaf() { trap '' TERM; exec sleep 600; }
 (deaf) &
 ((deaf) & )
-setsid sh -c 'trap "" TERM; while :; do sleep 0.05; done' &
-deaf
+setsid sh -c 'trap "" TERM; exec sleep 600' &
+trap '' TERM
+while :; do sleep 0.05; done
 """
 WAITING = "exec sleep 600"
 
-
-def until(condition: Callable[[], object], what: str, within_s: float = PATIENCE_S) -> None:
-    """Wait for a condition; one that does not come true in time is a failure."""
-    deadline = time.monotonic() + within_s
-    while not condition():
-        assert time.monotonic() < deadline, f"waited {within_s:g} s in vain: {what}"
-        time.sleep(0.01)
+_MARK = re.compile(rb"\0HUSTINGS_MEMBER=([^\0]*)\0")
 
 
-def processes_of(member: str) -> list[int]:
-    """Every process, the unburied dead apart, that came of this member's command."""
-    mark = b"\0HUSTINGS_MEMBER=" + member.encode() + b"\0"
-    found = []
+def processes_by_member() -> dict[str, list[int]]:
+    """Every process, the unburied dead apart, that came of a member's command."""
+    found: dict[str, list[int]] = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
             with suppress(OSError):
-                if mark in b"\0" + Path("/proc", name, "environ").read_bytes():
-                    found.append(int(name))
+                mark = _MARK.search(b"\0" + Path("/proc", name, "environ").read_bytes())
+                if mark is not None:
+                    found.setdefault(os.fsdecode(mark[1]), []).append(int(name))
     return found
 
 
+def processes_of(member: str) -> list[int]:
+    """The processes that came of this member's command."""
+    return processes_by_member().get(member, [])
+
+
+def commands_in(processes: Iterable[int]) -> list[int]:
+    """Those that are neither keeper nor guardian."""
+    return [each for each in processes if b"supervisor.py" not in command_line(each)]
+
+
 def command_of(member: str) -> list[int]:
-    """The same, without keeper and guardian."""
-    return [each for each in processes_of(member) if b"supervisor.py" not in command_line(each)]
+    return commands_in(processes_of(member))
 
 
 def guards_of(member: str) -> tuple[int, int]:
@@ -157,7 +163,8 @@ class Runs:
         return self.all[-1]
 
     def leading(self) -> list[Running]:
-        return [one for one in self.all if one.leads]
+        found = processes_by_member()  # one look at all processes, and tests look often
+        return [one for one in self.all if commands_in(found.get(one.name, ()))]
 
     def leader(self) -> Running:
         """The one that runs the command, once there is exactly one."""
@@ -193,6 +200,13 @@ def group_of_runs(folder: Path) -> Iterator[Runs]:
         yield runs
     finally:
         runs.close()
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Iterator[Runs]:
+    """Members of one group, which the test starts."""
+    with group_of_runs(tmp_path) as started:
+        yield started
 
 
 def free_port() -> int:

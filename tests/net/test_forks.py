@@ -10,9 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 import uuid
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -24,10 +22,11 @@ from hustings.core.names import member_id
 from hustings.net import fork
 from hustings.net.member_state import NotLeader
 from hustings.net.state_file import StateFile
+from tests import waiting
 from tests.net.kit.crowd import Crowd
 from tests.net.kit.loops import run, until
+from tests.waiting import PATIENCE_S
 
-PATIENCE_S = 30.0
 STAYED = "this member stayed in the process that was forked: join again"
 
 ASYNCHRONOUS = """
@@ -121,13 +120,6 @@ with hustings.blocking.join(group, name="z", seeds=[seed], state=state, **option
 """
 
 
-def soon(condition: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"waited in vain: {what}"
-        time.sleep(0.005)
-
-
 class Parent:
     """A process with a member that leads."""
 
@@ -158,7 +150,7 @@ def test_a_forked_child_has_no_member_and_disturbs_nobody(
         parent = Parent(program, group, other.address, str(tmp_path), guard)
         child = 0
         try:
-            soon(lambda: other.leader and other.leader.name == "z", "z leads")
+            waiting.until(lambda: other.leader and other.leader.name == "z", "z leads")
             term = other.term
             said = parent.ask()
             child = said.pop("pid")
@@ -182,7 +174,7 @@ def test_a_forked_child_has_no_member_and_disturbs_nobody(
             # When the parent ends, nothing of it is left, although the child lives.
             parent.process.kill()
             parent.process.wait(PATIENCE_S)
-            soon(lambda: other.leader is None, "the end of the parent is noticed")
+            waiting.until(lambda: other.leader is None, "the end of the parent is noticed")
             host, _, port = parent.address.rpartition(":")
             for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
                 with socket.socket(type=kind) as again:

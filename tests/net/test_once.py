@@ -8,30 +8,22 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import hustings
 from hustings.core.errors import BadInput, UnknownName
+from tests import waiting
 from tests.net.kit.loops import run, until
-
-PATIENCE_S = 30.0
+from tests.waiting import PATIENCE_S
 
 
 @pytest.fixture
 def group() -> str:
     return uuid.uuid4().hex[:12]
-
-
-def soon(condition: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"waited in vain: {what}"
-        time.sleep(0.005)
 
 
 def test_a_call_is_the_plain_function() -> None:
@@ -209,7 +201,7 @@ def test_one_of_two_programs_runs_the_job(
             assert started.stdout.readline() == "runs a\n"
     first, second = programs
     with hustings.blocking.join(group, name="eye", seeds=[seed], observer=True) as eye:
-        soon(lambda: len(eye.members()) == 3 and eye.leader, "both are in the group")
+        waiting.until(lambda: len(eye.members()) == 3 and eye.leader, "both are in the group")
     first.send_signal(end)
     assert second.stdout is not None
     assert second.stdout.readline() == "runs b\n"

@@ -9,7 +9,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,29 +19,21 @@ from hustings.agent.supervisor import SETTLE_S
 from hustings.joining import join
 from tests.net.running import (
     DEAF,
-    PATIENCE_S,
     RUN,
     WAITING,
     Running,
     Runs,
     children_of,
     command_of,
-    group_of_runs,
     guardian_of,
     keeper_of,
     processes_of,
-    until,
 )
+from tests.waiting import PATIENCE_S, until
 
 GRACE_S = 0.3  # as in running.py
 SILENCE_S = 0.34  # of a member with the default stall bound
 BUSY_S = 2.0  # what a busy machine may add to a bound before it counts as broken
-
-
-@pytest.fixture
-def runs(tmp_path: Path) -> Iterator[Runs]:
-    with group_of_runs(tmp_path) as started:
-        yield started
 
 
 # --- three members -------------------------------------------------------------------------------

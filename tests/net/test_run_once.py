@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from hustings.net.keys import new_key
-from tests.net.running import Running, Runs, group_of_runs, until
+from tests.net.running import Running, Runs
+from tests.waiting import until
 
 RAN = 'echo "$HUSTINGS_MEMBER" >> ran'
 WAITS = f"{RAN}; while [ ! -e go ]; do sleep 0.01; done"
-
-
-@pytest.fixture
-def runs(tmp_path: Path) -> Iterator[Runs]:
-    with group_of_runs(tmp_path) as started:
-        yield started
 
 
 def ran(runs: Runs) -> list[str]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,15 +16,10 @@ from hustings.agent.supervisor import SETTLE_S
 from hustings.core.durations import parse_duration
 from hustings.net.keys import new_key
 from tests.net.journal import Journal
-from tests.net.running import Runs, group_of_runs, until
+from tests.net.running import Runs
+from tests.waiting import until
 
 GRACE_S = 0.3  # as in running.py
-
-
-@pytest.fixture
-def runs(tmp_path: Path) -> Iterator[Runs]:
-    with group_of_runs(tmp_path) as started:
-        yield started
 
 
 def started(runs: Runs, journal: Journal, *options: str) -> None:

@@ -8,7 +8,6 @@ import re
 import signal
 import socket
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -18,25 +17,11 @@ import pytest
 
 from hustings.agent.supervisor import SETTLE_S
 from tests.agent.processes import agents_in, wait_agreed
-from tests.net.running import (
-    PATIENCE_S,
-    WAITING,
-    Running,
-    Runs,
-    command_line,
-    group_of_runs,
-    processes_of,
-    until,
-)
+from tests.net.running import WAITING, Running, Runs, command_line, processes_of
+from tests.waiting import PATIENCE_S, until
 
 HTTP = ("--http", "127.0.0.1:0")
 BUSY_S = 2.0  # what a busy machine may add to a bound before it counts as broken
-
-
-@pytest.fixture
-def runs(tmp_path: Path) -> Iterator[Runs]:
-    with group_of_runs(tmp_path) as started:
-        yield started
 
 
 def web_of(one: Running) -> tuple[str, int]:

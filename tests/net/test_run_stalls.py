@@ -4,20 +4,11 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
-import pytest
-
-from tests.net.running import WAITING, Runs, command_of, group_of_runs, until
+from tests.net.running import WAITING, Runs, command_of
+from tests.waiting import until
 
 PAUSE_S = 0.8
-
-
-@pytest.fixture
-def runs(tmp_path: Path) -> Iterator[Runs]:
-    with group_of_runs(tmp_path) as started:
-        yield started
 
 
 def paused(runs: Runs, *options: str) -> tuple[str, list[int]]:

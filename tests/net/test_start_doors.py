@@ -15,20 +15,15 @@ import pytest
 
 import hustings
 import hustings.blocking
-from tests.agent.processes import Agent, Agents, agents_in, wait_for
+from tests.agent.processes import Agent, Agents, agents_in
 from tests.net.kit.ports import free_address
-from tests.net.running import PATIENCE_S, WAITING, Running, Runs, group_of_runs, processes_of, until
+from tests.net.running import WAITING, Running, Runs, processes_of
+from tests.waiting import PATIENCE_S, until
 
 QUIET_S = 1.5  # longer than a member takes that may lead
 WHY = "nobody leads here until another member answers"
 Rule = Mapping[str, str | int]
 WAYS = ("options", "environment", "file")
-
-
-@pytest.fixture
-def runs(tmp_path: Path) -> Iterator[Runs]:
-    with group_of_runs(tmp_path) as found:
-        yield found
 
 
 @pytest.fixture
@@ -103,7 +98,7 @@ def started(agents: Agents, way: str, seed: str, rule: Rule) -> Agent:
 def test_an_agent_waits_for_another_member(agents: Agents, way: str) -> None:
     seed = free_address()
     agent = started(agents, way, seed, {})
-    wait_for(lambda: any(WHY in line and seed in line for line in agent.lines), "it says so")
+    until(lambda: any(WHY in line and seed in line for line in agent.lines), "it says so")
     time.sleep(QUIET_S)
     assert agent.leader() is None
     assert agent.get("/readyz")[0] == 503
@@ -113,7 +108,7 @@ def test_an_agent_waits_for_another_member(agents: Agents, way: str) -> None:
 @pytest.mark.parametrize("rule", [{"expect": 1}, {"alone": "600ms"}], ids=["expect", "alone"])
 def test_an_agent_that_may_be_alone_leads(agents: Agents, way: str, rule: Rule) -> None:
     agent = started(agents, way, free_address(), rule)
-    wait_for(lambda: agent.leader() is not None, "it leads")
+    until(lambda: agent.leader() is not None, "it leads")
 
 
 def test_a_job_waits_for_another_member() -> None:

@@ -6,8 +6,7 @@ import asyncio
 import io
 import queue
 import threading
-import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -292,19 +291,3 @@ def served(
             agent.loop.call_soon_threadsafe(agent.end)
         thread.join(PATIENCE_S)
         assert not thread.is_alive()
-
-
-def wait_for(condition: Callable[[], bool], what: str) -> None:
-    """Until a condition holds; a test that waits too long fails."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"waited in vain for {what}"
-        time.sleep(0.01)
-
-
-async def until(condition: Callable[[], bool], what: str) -> None:
-    """The same, where others must go on meanwhile."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"waited in vain for {what}"
-        await asyncio.sleep(0.005)

@@ -12,8 +12,9 @@ import pytest
 
 from hustings.agent.client import AgentClient, NoAnswer, Refusal
 from hustings.core.errors import BadInput
-from tests.unit.agent.fake import TOKEN, Agent, served, wait_for
+from tests.unit.agent.fake import TOKEN, Agent, served
 from tests.unit.cli.commands import Hustings, in_process
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -196,7 +197,7 @@ def test_an_agent_that_does_not_answer_in_time(hustings: Hustings) -> None:
 
 def test_observe_prints_one_line_per_change(hustings: Hustings, agent: Agent) -> None:
     def happen() -> None:
-        wait_for(lambda: len(agent.broadcast) == 1, "the listener")
+        until(lambda: len(agent.broadcast) == 1, "the listener")
         agent.lead("billing", None, 1, "electing")
         agent.lead("billing", "web-2", 2)
 
@@ -225,13 +226,13 @@ def test_observe_asks_again_when_the_agent_is_back(hustings: Hustings) -> None:
         port = int(first.url.rpartition(":")[2])
 
         def happen() -> None:
-            wait_for(lambda: len(first.broadcast) == 1, "the listener")
+            until(lambda: len(first.broadcast) == 1, "the listener")
             first.loop.call_soon_threadsafe(first.end)
-            wait_for(first.loop.is_closed, "the end")
+            until(first.loop.is_closed, "the end")
             with served("billing", port=port) as second:
-                wait_for(lambda: len(second.broadcast) == 1, "the listener again")
+                until(lambda: len(second.broadcast) == 1, "the listener again")
                 second.lead("billing", "web-2", 9)  # the state it knows already is not told again
-                wait_for(lambda: len(second.broadcast) == 0, "the end of the command")
+                until(lambda: len(second.broadcast) == 0, "the end of the command")
 
         thread = threading.Thread(target=happen)
         thread.start()
@@ -250,7 +251,7 @@ def test_a_client_that_is_one_too_many() -> None:
         with pytest.raises(Refusal, match="as many listen as may"):
             next(client.events(None))
         first.close()
-        wait_for(lambda: len(agent.broadcast) == 0, "the end of the stream")
+        until(lambda: len(agent.broadcast) == 0, "the end of the stream")
         assert next(client.events("billing"))["term"] == 1
 
 

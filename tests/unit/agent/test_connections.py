@@ -14,7 +14,8 @@ import pytest
 
 from hustings.agent.logs import Log
 from hustings.agent.server import KEPT_FOR_HEALTH, Connections, Patience
-from tests.unit.agent.fake import PATIENCE_S, TOKEN, Agent, served, wait_for
+from tests.unit.agent.fake import PATIENCE_S, TOKEN, Agent, served
+from tests.waiting import until
 
 HEALTH = ("/healthz", "/readyz", "/metrics", "/v1/groups/billing/is-leader")
 QUICK = Patience(request=0.3, answer=0.3, closing=0.3, look=0.05)
@@ -92,7 +93,7 @@ def serve() -> Iterator[Serve]:
 
 
 def open_count(web: Web, count: int) -> None:
-    wait_for(lambda: len(web.connections) == count, f"{count} connections")
+    until(lambda: len(web.connections) == count, f"{count} connections")
 
 
 # --- too many ------------------------------------------------------------------------------------
@@ -250,7 +251,7 @@ def test_who_takes_no_answer_is_cut_off(serve: Serve) -> None:
     with suppress(TimeoutError, ConnectionError):
         while True:  # until nobody takes them any more
             one.sendall(request("/openapi.json").encode() * 50)
-    wait_for(lambda: web.connections.refused["response-timeout"] == 1, "the end of its time")
+    until(lambda: web.connections.refused["response-timeout"] == 1, "the end of its time")
     open_count(web, 0)
 
 
@@ -286,7 +287,7 @@ def test_a_stream_ends_when_its_listener_closes_its_side(serve: Serve) -> None:
     one = web.connect(request("/v1/events"))
     assert one.recv(12) == b"HTTP/1.1 200"
     one.shutdown(socket.SHUT_WR)
-    wait_for(lambda: len(web.agent.broadcast) == 0, "the end of the stream")
+    until(lambda: len(web.agent.broadcast) == 0, "the end of the stream")
 
 
 def test_questions_in_a_row_are_answered_in_order(serve: Serve) -> None:

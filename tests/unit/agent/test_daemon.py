@@ -26,7 +26,8 @@ from hustings.agent.server import listen
 from hustings.core.errors import BadInput, HustingsError, Unavailable
 from hustings.net.addresses import Address
 from hustings.net.keys import new_key, write_key
-from tests.unit.agent.fake import TOKEN, FakeMember, FakeNetwork, until
+from tests.net.kit.loops import until
+from tests.unit.agent.fake import TOKEN, FakeMember, FakeNetwork
 
 HEARD = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 

@@ -12,7 +12,8 @@ import pytest
 from hustings.agent import events
 from hustings.agent.events import ROOM, Broadcast, EventStream, Listener
 from hustings.agent.http import refusal
-from tests.unit.agent.fake import FakeMember, api_of, publish, until
+from tests.net.kit.loops import until
+from tests.unit.agent.fake import FakeMember, api_of, publish
 
 SCOPE: dict[str, Any] = {
     "type": "http",

@@ -11,7 +11,8 @@ import threading
 import pytest
 
 from hustings.agent.logs import Bridge, Log
-from tests.unit.agent.fake import PATIENCE_S, wait_for
+from tests.unit.agent.fake import PATIENCE_S
+from tests.waiting import until
 
 
 def test_json_lines() -> None:
@@ -71,7 +72,7 @@ def test_a_reader_that_is_stuck_holds_up_nobody(monkeypatch: pytest.MonkeyPatch)
         for number in range(25):
             diary.info("more", str(number))  # ten wait, the others are dropped, and this returns
         go.set()
-        wait_for(lambda: stream.getvalue().count("\n") == 11, "what waited")
+        until(lambda: stream.getvalue().count("\n") == 11, "what waited")
         diary.info("last", "2")
     lines = [json.loads(line) for line in stream.getvalue().splitlines()]
     assert [line["event"] for line in lines] == ["first", *["more"] * 10, "log-full", "last"]

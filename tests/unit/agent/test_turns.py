@@ -21,7 +21,7 @@ from hustings.agent.server import (
     listen,
 )
 from hustings.net.addresses import Address
-from tests.unit.agent.fake import TOKEN, wait_for
+from tests.unit.agent.fake import TOKEN
 from tests.unit.agent.test_connections import (
     Serve,
     Web,
@@ -31,6 +31,7 @@ from tests.unit.agent.test_connections import (
     request,
     serve,
 )
+from tests.waiting import until
 
 __all__ = ["serve"]
 
@@ -200,7 +201,7 @@ def test_connections_are_accepted_a_few_in_a_round(serve: Serve) -> None:
     with most_in_a_round(web, lambda: opened) as most:
         for _ in range(60):
             web.connect()
-        wait_for(lambda: opened == 60, "60 connections")
+        until(lambda: opened == 60, "60 connections")
     assert most[0] <= _AT_ONCE
     assert _AT_ONCE < _BACKLOG
 
@@ -264,4 +265,4 @@ def test_a_stream_for_who_has_closed_its_side_ends(serve: Serve) -> None:
     one = web.connect(request("/healthz") * 50 + request("/v1/events"))
     one.shutdown(socket.SHUT_WR)
     assert read_all(one).count(b"HTTP/1.1 200") in (50, 51)
-    wait_for(lambda: len(web.agent.broadcast) == 0, "the end of the stream")
+    until(lambda: len(web.agent.broadcast) == 0, "the end of the stream")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from hustings.core.outcome import Guarantee
 from hustings.net.loss_reason import LossReason
 from hustings.net.member_state import LeadershipLost
 from hustings.net.restarts import RestartPolicy
+from tests.net.kit import loops
 
 # For a busy machine; where many planted bugs make tests wait in vain, less will do.
 PATIENCE_S = float(os.environ.get("HUSTINGS_TESTS_PATIENCE", "30"))
@@ -293,7 +293,4 @@ def _command_line(process: int) -> bytes:
 
 async def until(condition: Callable[[], object], what: str = "") -> None:
     """Wait for a condition; one that does not come true is a failure."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"waited in vain for {what or condition}"
-        await asyncio.sleep(0.005)
+    await loops.until(condition, what or str(condition), PATIENCE_S)

@@ -23,15 +23,7 @@ from hustings.core.names import member_id
 from hustings.core.outcome import Guarantee
 from hustings.net.logs import notes_of
 from hustings.net.member_state import Leadership, LeadershipLost, NotLeader
-
-PATIENCE_S = 30.0
-
-
-def until(condition: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"waited in vain: {what}"
-        time.sleep(0.002)
+from tests.waiting import PATIENCE_S, until
 
 
 class Threads:

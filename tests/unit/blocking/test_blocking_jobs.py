@@ -6,7 +6,7 @@ import asyncio
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
@@ -15,15 +15,7 @@ from hustings import blocking
 from hustings.blocking.loop import Flag, wait_for_any
 from hustings.core.errors import BadInput
 from hustings.net.member_state import NotLeader
-
-PATIENCE_S = 30.0
-
-
-def until(condition: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"waited in vain: {what}"
-        time.sleep(0.002)
+from tests.waiting import PATIENCE_S, until
 
 
 def leader_of(member: blocking.Member) -> str:
