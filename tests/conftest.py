@@ -33,7 +33,7 @@ sys.dont_write_bytecode = False
 
 # No deadlines: a case that is slow because the machine is busy has not failed.
 settings.register_profile("default", deadline=None, print_blob=True)
-settings.register_profile("ci", deadline=None, derandomize=True, database=None)
+settings.register_profile("ci", deadline=None, derandomize=True, database=None, max_examples=60)
 settings.register_profile("soak", deadline=None, print_blob=True, max_examples=5_000)
 
 

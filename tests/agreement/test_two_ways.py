@@ -186,7 +186,7 @@ def check_all_ways(story: Story) -> None:
         assert played(story, way) == fast, way
 
 
-@settings(max_examples=250)
+@settings(max_examples=150)
 @given(stories())
 def test_every_way_is_the_same_way(story: Story) -> None:
     check_all_ways(story)

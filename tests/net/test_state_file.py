@@ -78,7 +78,7 @@ PLAIN = st.recursive(
 
 
 @given(st.dictionaries(st.text(max_size=5), PLAIN, max_size=4))
-@settings(max_examples=25)
+@settings(max_examples=15)
 def test_plain_values_come_back_as_they_were(
     tmp_path_factory: pytest.TempPathFactory, fields: dict[str, object]
 ) -> None:

@@ -30,6 +30,7 @@ from hustings.net.wire import (
 )
 from hustings.protocols.announce.messages import QueryMsg
 from hustings.protocols.registry import CATALOGUE, CONSENSUS, classes
+from tests.drawing import share
 from tests.net.parts import (
     DIALECTS,
     GROUP,
@@ -76,7 +77,7 @@ def enveloped(payload: object, **changes: object) -> bytes:
 
 @pytest.mark.parametrize("kind", sorted(KINDS, key=str))
 @given(data=st.data())
-@settings(max_examples=25)
+@settings(max_examples=share(0.15))  # each kind, or each protocol, has them
 def test_every_kind_survives_the_wire(kind: type[Message], data: st.DataObject) -> None:
     message = data.draw(values(kind))
     keys = data.draw(st.sampled_from([(), (KEY,)]))
@@ -92,7 +93,7 @@ def test_every_kind_survives_the_wire(kind: type[Message], data: st.DataObject) 
 
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.protocol)
 @given(data=st.data())
-@settings(max_examples=25)
+@settings(max_examples=share(0.15))  # each kind, or each protocol, has them
 def test_kinds_are_told_apart_in_every_protocol(dialect: WireCodec, data: st.DataObject) -> None:
     message = data.draw(messages(dialect))
     frame = written(wire(1, KEY, dialect=dialect), message)

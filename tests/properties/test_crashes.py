@@ -40,7 +40,7 @@ def check_rest(kind: type[Election], story: Story, network: Network | None = Non
 
 
 @BOTH
-@settings(max_examples=300)
+@settings(max_examples=180)
 @given(story=stories())
 def test_the_best_alive_leads_whoever_crashes_whenever(kind: type[Election], story: Story) -> None:
     check_promises(kind, story)
@@ -59,7 +59,7 @@ SKIPPED = Story(
 
 
 @BOTH
-@settings(max_examples=300)
+@settings(max_examples=180)
 @given(story=misled())
 @example(story=SKIPPED)
 def test_nobody_hangs_because_its_detector_errs(kind: type[Election], story: Story) -> None:
@@ -67,7 +67,7 @@ def test_nobody_hangs_because_its_detector_errs(kind: type[Election], story: Sto
 
 
 @BOTH
-@settings(max_examples=200)
+@settings(max_examples=120)
 @given(world=troubled())
 def test_whatever_happens_a_run_comes_to_rest(
     kind: type[Election], world: tuple[Story, Network]

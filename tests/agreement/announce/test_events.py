@@ -84,7 +84,7 @@ def check_events(story: Story) -> None:
     assert by_protocol == by_transcription
 
 
-@settings(max_examples=300)
+@settings(max_examples=180)
 @given(eventful())
 def test_members_do_the_same(story: Story) -> None:
     check_events(story)
@@ -143,7 +143,7 @@ def starts(draw: st.DrawFn) -> Story:
     return replace(story, T_L=T_L, until=60.0)
 
 
-@settings(max_examples=200)
+@settings(max_examples=120)
 @given(starts())
 def test_metrics_are_the_same(story: Story) -> None:
     check_metrics(story)
@@ -176,7 +176,7 @@ def check_departure(story: Story) -> None:
     assert by_protocol == pytest.approx(by_transcription, abs=1e-9)
 
 
-@settings(max_examples=60)
+@settings(max_examples=36)
 @given(departures())
 def test_the_time_without_a_leader_is_the_same(story: Story) -> None:
     check_departure(story)

@@ -77,7 +77,7 @@ def test_settings(text: str) -> None:
 
 
 @given(text=HAPPENINGS)
-@settings(max_examples=300)
+@settings(max_examples=180)
 def test_faults(text: str) -> None:
     check_sim(f"--fault={text}")
 
@@ -127,7 +127,7 @@ def test_the_crashed(crashed: str, scenario: str) -> None:
     ),
     value=WORDS,
 )
-@settings(max_examples=200)
+@settings(max_examples=120)
 def test_numbers(option: str, value: str) -> None:
     check_sim(f"{option}={value}")
 

@@ -222,7 +222,7 @@ def naive(
 
 
 @given(st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=90, deadline=None)
 def test_counting_in_planes_is_counting(data: st.DataObject) -> None:
     k = data.draw(st.integers(2, 14))
     t = data.draw(st.integers(0, (k - 1) // 3))
@@ -386,7 +386,7 @@ WORDS = st.lists(st.tuples(st.integers(-1, 9), st.integers(0, 1 << 20), st.integ
 
 
 @given(WORDS, st.sampled_from(METHODS), st.integers(1, 9), st.integers(2, 4), st.integers(0, 99))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=36, deadline=None)
 def test_hostile_words_never_raise_and_never_divide(
     words: list[tuple[MemberId, int, int]], method: Method, k: int, options: int, seed: int
 ) -> None:
@@ -401,7 +401,7 @@ def test_hostile_words_never_raise_and_never_divide(
 
 
 @given(st.integers(1, 24), st.sampled_from(LIARS), st.sampled_from(METHODS), st.integers(0, 999))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=24, deadline=None)
 def test_any_small_committee_agrees(k: int, liar: type[Voice], method: Method, seed: int) -> None:
     rng = Stream(seed)
     bad = rng.sample(ids(k), rng.below(tolerated(k) + 1))

@@ -33,7 +33,7 @@ def corrupt(kind: str, group: Roster, budget: int, seed: int = 5) -> tuple[Membe
     return CORRUPTIONS[kind][0](group, budget, Stream(seed))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=24)
 @given(
     kind=st.sampled_from([name for name in CORRUPTIONS if name != "none"]),
     name=st.sampled_from(["lean", "robust", "single", "printed"]),

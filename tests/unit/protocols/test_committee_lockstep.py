@@ -136,7 +136,7 @@ def test_who_comes_back_sits_out() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(1, 4), st.integers(-2, 9), st.binary(max_size=6))))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_nothing_that_arrives_raises(said: list[tuple[int, int, bytes]]) -> None:
     world = room(3)
     world.start()

@@ -158,7 +158,7 @@ class Anything:
 
 
 @given(st.lists(st.tuples(st.integers(-3, 12), st.integers(0, 1 << 70), st.integers(0, 70))))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_a_world_survives_anything_that_bad_members_say(
     words: list[tuple[MemberId, int, int]],
 ) -> None:

@@ -50,7 +50,7 @@ shapes = st.tuples(st.integers(2, 5), st.integers(0, 3), st.integers(1, 2)).map(
 )
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=24)
 @given(
     n=st.integers(30, 120),
     c0=st.integers(3, 6),

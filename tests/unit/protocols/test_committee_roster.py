@@ -18,7 +18,7 @@ from hustings.protocols.committee.roster import (
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=36)
 @given(n=st.integers(1, 150), c0=st.integers(1, 40), d0=st.integers(1, 5), seed=st.integers(0, 9))
 def test_everybody_sits_in_so_many_leaves_of_about_one_size(
     n: int, c0: int, d0: int, seed: int
@@ -53,7 +53,7 @@ def test_chance_mixes_leaves() -> None:
     assert 20 <= shared <= 55  # 36.4 expected; beyond three standard deviations at either end
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=36)
 @given(
     left=st.integers(2, 80),
     right=st.integers(1, 30),

@@ -78,7 +78,7 @@ def test_plurality() -> None:
     assert plurality([]) is None
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=120)
 @given(value=st.integers(0, 2**80), length=st.integers(0, 80), most=st.integers(0, 12))
 def test_any_bits_read_as_a_list_or_as_nothing(value: int, length: int, most: int) -> None:
     built = network(21)

@@ -46,7 +46,7 @@ VOTES = st.one_of(VOTES, VOTES.map(near))
 
 
 @given(st.lists(st.tuples(st.integers(1, 3), st.integers(1, 6), ANY), max_size=20))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=48, deadline=None)
 def test_nothing_breaks_and_nothing_grows(said: list[tuple[MemberId, MemberId, Message]]) -> None:
     hall = Hall(6)
     hall.call(1)
@@ -69,7 +69,7 @@ def test_nothing_breaks_and_nothing_grows(said: list[tuple[MemberId, MemberId, M
 
 
 @given(st.lists(st.tuples(st.integers(4, 6), VOTES), max_size=20))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=48, deadline=None)
 def test_who_does_not_vote_grants_nothing(said: list[tuple[MemberId, Message]]) -> None:
     hall = Hall(6)
     hall.call(1)

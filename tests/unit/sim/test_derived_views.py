@@ -115,7 +115,7 @@ class Pair:
             assert derived.candidate(each) == listed.candidate(each)
 
 
-@settings(max_examples=60)
+@settings(max_examples=36)
 @given(st.data())
 def test_a_derived_view_behaves_as_a_listed_one(data: st.DataObject) -> None:
     ids = sorted(data.draw(st.sets(st.integers(-20, 40), min_size=1, max_size=25)))

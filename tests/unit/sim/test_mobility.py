@@ -121,7 +121,7 @@ def test_who_stands_still_stays() -> None:
 # Contacts
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(waypoints, seeds, seeds)
 def test_contacts_are_what_looking_shows(model: RandomWaypoint, one: int, other: int) -> None:
     paths = [model.path(Stream(seed), HORIZON) for seed in (one, other)]
@@ -144,7 +144,7 @@ def test_a_contact_goes_on_over_a_turn() -> None:
 # Topologies
 
 
-@settings(max_examples=40)
+@settings(max_examples=24)
 @given(waypoints, st.integers(1, 8), seeds)
 def test_components_part_the_members(model: RandomWaypoint, members: int, seed: int) -> None:
     seen = []
@@ -168,7 +168,7 @@ def brute(model: Mobility, paths: dict[MemberId, Path], at: float) -> tuple[tupl
     return tuple(tuple(m for m in sorted(paths) if label[m] == first) for first in firsts)
 
 
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(waypoints, seeds)
 def test_between_two_changes_components_are_those_of_the_distances(
     model: RandomWaypoint, seed: int

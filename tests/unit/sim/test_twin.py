@@ -192,7 +192,7 @@ def dumbly(program: Program) -> list[Row]:
     return twin.journal
 
 
-@settings(max_examples=400)
+@settings(max_examples=240)
 @given(programs())
 def test_the_world_does_what_its_dumb_twin_does(program: Program) -> None:
     expected = dumbly(program)

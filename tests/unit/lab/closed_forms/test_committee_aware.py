@@ -101,7 +101,7 @@ def score(b: float, groups: int, beta: float) -> float:
     return got
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=18, deadline=None)
 @given(st.floats(0.01, 0.32), st.integers(1, 12))
 def test_the_broken_share_is_the_largest_root(b: float, groups: int) -> None:
     beta = aware.broken(b, groups)
@@ -115,7 +115,7 @@ def test_the_broken_share_is_the_largest_root(b: float, groups: int) -> None:
         assert score(b, groups, above) < above * groups / 3 + 1e-6
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=18, deadline=None)
 @given(st.floats(0.01, 0.3), st.integers(1, 8))
 def test_more_groups_help_and_more_bad_harm(b: float, groups: int) -> None:
     here = aware.broken(b, groups)

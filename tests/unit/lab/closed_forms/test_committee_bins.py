@@ -144,7 +144,7 @@ def test_normal_maxima() -> None:
     assert bins.largest_normal(3) == pytest.approx(0.8463, abs=5e-5)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=24, deadline=None)
 @given(st.integers(2, 120), st.data())
 def test_more_bad_members_or_halvings_are_worse(k: int, data: st.DataObject) -> None:
     bad = data.draw(st.integers(0, k - 1))

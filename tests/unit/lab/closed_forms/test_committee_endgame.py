@@ -155,7 +155,7 @@ def test_depths() -> None:
     assert endgame.entropy(0.5) == 1
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=36, deadline=None)
 @given(st.integers(2, 60), st.data())
 def test_more_bad_candidates_are_worse(r: int, data: st.DataObject) -> None:
     x = data.draw(st.integers(0, r - 1))
@@ -164,7 +164,7 @@ def test_more_bad_candidates_are_worse(r: int, data: st.DataObject) -> None:
     assert 0 <= endgame.feige(r, x) <= 1
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.floats(0, 1), st.floats(0, 1), st.integers(0, 24))
 def test_paths_fall_with_the_share_and_the_depth(one: float, other: float, depth: int) -> None:
     low, high = sorted((one, other))

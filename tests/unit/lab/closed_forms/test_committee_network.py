@@ -212,7 +212,7 @@ def test_halvings_to() -> None:
     assert [network.halvings_to(k, 128) for k in (100, 128, 129, 512, 513)] == [0, 0, 1, 2, 2]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.integers(16, 20_000), st.floats(0, 0.3))
 def test_more_bad_members_are_worse(n: int, b: float) -> None:
     knobs = lean(n)
