@@ -76,14 +76,14 @@ def cell(members: int, runs: int, **settings: object) -> Cell:
 
 
 # Six leaves of four, three committees of about four, a root of about nine.
-TREE = cell(24, 40, c0=4, layers="2:2:1", path=8, r_end=8)
+TREE = cell(24, 24, c0=4, layers="2:2:1", path=8, r_end=8)
 PATH = TREE.but(endgame="full")
-ONE_BAD = PATH.but(50, b=0.05)  # one of 24: everywhere fewer than a third
-TWO_HONEST = TREE.but(30, b=0.1, adversary="random+honest")
+ONE_BAD = PATH.but(30, b=0.05)  # one of 24: everywhere fewer than a third
+TWO_HONEST = TREE.but(20, b=0.1, adversary="random+honest")
 PUBLIC = cell(30, 40, profile="single", size=8, path=8, endgame="full", b=0.07)
-TWICE_SEATED = TREE.but(20, d0=2, layers="2:3:1", b=0.1)
-MANY_BAD = TREE.but(30, b=0.25)
-PAID_FOR = TREE.but(20, b=0.2, adversary="greedy")
+TWICE_SEATED = TREE.but(12, d0=2, layers="2:3:1", b=0.1)
+MANY_BAD = TREE.but(20, b=0.25)
+PAID_FOR = TREE.but(14, b=0.2, adversary="greedy")
 
 
 @cache
@@ -187,7 +187,7 @@ def test_bad_members_that_behave() -> None:
 @pytest.mark.parametrize("endgame", ["feige", "small"])
 def test_one_that_behaves_is_one_of_many_in_every_endgame(endgame: str) -> None:
     """Whoever packs wins more often than its share, in both; whoever behaves does not."""
-    behaves = ONE_BAD.but(60, endgame=endgame, adversary="random+honest")
+    behaves = ONE_BAD.but(36, endgame=endgame, adversary="random+honest")
     assert same(behaves, (*COUNTS, "good_leader")) == {}
     packed = by_outcomes(behaves.but(adversary="random"))["p_good"]
     assert z_of(by_outcomes(behaves)["p_good"], packed) > 10
@@ -226,7 +226,7 @@ def test_where_committees_fall_the_engine_is_never_too_good(of: Cell) -> None:
 
 def test_false_leaders_where_the_root_falls() -> None:
     """Four of ten and all told lies: good members come to believe that they lead, in both."""
-    of = cell(10, 60, profile="single", size=10, path=4, endgame="full", b=0.4, experiment=True)
+    of = cell(10, 36, profile="single", size=10, path=4, endgame="full", b=0.4, experiment=True)
     assert by_messages(of)["good_leader"].mean() < 0.5
     never_too_good(of)
     assert by_outcomes(of)["false_leaders"].mean() > by_messages(of)["false_leaders"].mean()
@@ -235,10 +235,10 @@ def test_false_leaders_where_the_root_falls() -> None:
 # What else the same committees do.
 
 SPENT = ("bits_mean", "messages_mean", "wire_mean")
-BIT = replace(TREE.but(40, deciders=6, input="random"), kind=GroupAgreement)
-BIT_ONE_BAD = BIT.but(60, b=0.05)
+BIT = replace(TREE.but(24, deciders=6, input="random"), kind=GroupAgreement)
+BIT_ONE_BAD = BIT.but(36, b=0.05)
 COIN = replace(PATH, kind=CommonCoin)
-COIN_ONE_BAD = COIN.but(60, b=0.05)
+COIN_ONE_BAD = COIN.but(36, b=0.05)
 
 
 def deciding_is_never_too_good(of: Cell) -> None:
@@ -279,7 +279,7 @@ def test_one_bad_member_in_a_group_that_decides(adversary: str) -> None:
 
 @pytest.mark.parametrize("settings", [{"input": "same"}, {"adversary": "greedy"}], ids=str)
 def test_where_sets_fall_a_decision_is_never_too_good(settings: dict[str, object]) -> None:
-    of = BIT.but(30, b=0.25, **settings)
+    of = BIT.but(20, b=0.25, **settings)
     assert by_outcomes(of)["agreeing"].mean() < 0.9
     deciding_is_never_too_good(of)
 
@@ -330,7 +330,7 @@ SEATS = {
 def test_both_adversaries_own_as_many_of_the_same_electorates(name: str, kind: str) -> None:
     """And leave as many seats to the bad in those that they do not own."""
     assembly = msgspec.structs.replace(SEATS[name], corruption=kind)
-    counts = np.array([both_corrupt(assembly, run) for run in range(20)], np.float64)
+    counts = np.array([both_corrupt(assembly, run) for run in range(12)], np.float64)
     nodes = assembly.nodes[0]
     slack = 0.05 * nodes if kind == "mixed" else 0.0  # which tries packing out, by chance
     owned = counts[:, :, 0].mean(axis=0)

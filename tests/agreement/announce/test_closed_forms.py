@@ -50,7 +50,7 @@ def runs_for(cell: Cell) -> int:
             return 2
         if cell.model == "correlated":  # if the leader is heard at once, all runs are the same
             least = round(20 / cell.loss)
-    for n, runs in ((5, 150), (10, 100), (20, 60), (50, 40), (100, 30), (200, 20)):
+    for n, runs in ((5, 90), (10, 60), (20, 40), (50, 25), (100, 18), (200, 12)):
         if cell.members <= n:
             return max(least, runs)
     return least
@@ -90,7 +90,7 @@ def test_all_groups_with_many_more_runs(algorithm: str) -> None:
 @pytest.mark.parametrize("algorithm", ["le-s", "le-m"])
 def test_first_announcements_without_delay(algorithm: str) -> None:
     scores: Scores = {}
-    for n, runs in ((5, 200), (20, 100), (100, 40)):
+    for n, runs in ((5, 120), (20, 60), (100, 25)):
         for loss in (0.1, 0.4, 0.7):
             scores |= compare(Cell(algorithm, n, "uncorrelated", loss, delta=0.0), runs)
     judge(scores, FAMILY)
@@ -105,7 +105,7 @@ def test_small_groups_against_every_fate(algorithm: str) -> None:
             delta = 0.3 if algorithm == "le-a" else 0.0
             cell = Cell(algorithm, n, model, loss, delta)
             exact = enumeration.expected(algorithm, n, Fraction(str(loss)), model)
-            found = samples(experiment(cell), 200)
+            found = samples(experiment(cell), 120)
             for name, value in (
                 ("num_msgs", exact.messages),
                 ("rounds", exact.rounds),
@@ -122,5 +122,5 @@ def test_all_at_once_with_delays_of_periods(delta: float) -> None:
     for n in (2, 6):
         for model, loss in GRID:
             cell = Cell("le-a", n, model, loss, delta)
-            scores |= compare(cell, 2 if model == "none" else 150)
+            scores |= compare(cell, 2 if model == "none" else 90)
     judge(scores, FAMILY)

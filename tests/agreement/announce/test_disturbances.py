@@ -42,7 +42,7 @@ def departures(times: int) -> Scores:
         cases.append((cell, T_L, departure.uncorrelated(n, loss, UNIFORM, 1.0, T_L, D)))
     scores: Scores = {}
     for cell, T_L, value in cases:
-        found = samples(experiment(cell, {"T_L": T_L}, scenario="leader-crash"), 150 * times)
+        found = samples(experiment(cell, {"T_L": T_L}, scenario="leader-crash"), 90 * times)
         scores[cell, T_L] = score(found[DELAY], value)
     return scores
 
@@ -72,7 +72,7 @@ def false_departures(times: int) -> Scores:
         (10, "uncorrelated", 0.7, 2.25),
     ):
         cell = Cell("le-s", n, model, loss)
-        found = samples(vigil(cell, T_L, 150.0), 16 * times)
+        found = samples(vigil(cell, T_L, 150.0), 10 * times)
         alone = consistency.fraction(loss, 1.0, T_L)
         apart = alone if cell.as_one else consistency.system_fraction(n, loss, 1.0, T_L)
         expected = {"false_departure_fraction": alone, "inconsistent_fraction": apart}

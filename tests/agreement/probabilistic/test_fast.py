@@ -198,7 +198,7 @@ def _parts(name: object) -> tuple[object, ...]:
 
 def events_for(number: int) -> int:
     """More where a run takes little."""
-    return 150 if PLACES[number].members > 10 else 500
+    return 90 if PLACES[number].members > 10 else 300
 
 
 def test_the_same_as_message_by_message() -> None:

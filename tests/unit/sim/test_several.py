@@ -145,7 +145,7 @@ def test_runs_agree_with_the_closed_forms(k: int) -> None:
     """Within 4 standard errors: four comparisons, one false alarm in 4,000 suites."""
     params = {"N": "12", "k": str(k), "Delta": "0", "T_A": "2"}
     exact = evaluate("le-s", params).corrected
-    found = run_all(start(12, k, delay=1e-6), 1500).metrics
+    found = run_all(start(12, k, delay=1e-6), 900).metrics
     for name in ("first_round", "tmax"):
         summary = found[name]
         assert summary is not None
