@@ -29,7 +29,7 @@ SETTINGS = (
 AGREEING = [kind for kind in classes(ANNOUNCING) if kind.assumptions.agrees]
 KINDS = [*classes(COMPARED), *classes(LARGE), *AGREEING]
 EVERY_PROTOCOL = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.about.name)
-SEEDS = 4
+SEEDS = len(SETTINGS)
 MANY_SEEDS = 300
 SHOWN = 5
 

@@ -97,12 +97,12 @@ def test_without_a_guard_two_lead_as_often_as_foretold_and_with_one_never() -> N
 
 def test_with_a_guard_a_lossy_group_gets_its_leader() -> None:
     guarded = experiment(100, 0.5, "delay", guarded=True)
-    results = [play(guarded, run) for run in range(20)]
+    results = [play(guarded, run) for run in range(10)]
     for result in results:
         assert_safe(result)
     # Not all have heard of it after every run: with half of all messages lost that takes renewals,
     # and a leader that misses three in a row needs another token.
-    assert sum(result.metrics["strong"] or 0.0 for result in results) >= 16
+    assert sum(result.metrics["strong"] or 0.0 for result in results) >= 8
 
 
 def assert_safe(result: RunResult) -> None:

@@ -17,7 +17,7 @@ from hustings.protocols.ring_printed import RingPrinted
 from tests.swarm.claims import CLAIMS, judge
 from tests.swarm.replay import main, replay
 
-SEEDS = 400
+SEEDS = 250
 MANY_SEEDS = 20_000
 SHOWN = 5  # failures that are told in full
 
