@@ -72,9 +72,9 @@ def after(group: Group, seconds: float, skip: bool) -> tuple[list[Run], dict[str
 @pytest.mark.parametrize("protocol", ["le-s", "bully", "probabilistic", "ring"])
 def test_what_is_skipped_ends_like_what_is_played(protocol: str, guard: str | None) -> None:
     options = {"protocol": protocol, "guard": guard}
-    skipped, believed = after(three(**options), 200.0, skip=True)
-    played, expected = after(three(**options), 200.0, skip=False)
-    assert len(played) == 7
+    skipped, believed = after(three(**options), 110.0, skip=True)
+    played, expected = after(three(**options), 110.0, skip=False)
+    assert len(played) == 4
     assert [run[1:] for run in skipped] == [run[1:] for run in played]
     assert [run[0] for run in skipped] == pytest.approx([run[0] for run in played], abs=1e-6)
     assert believed == expected
