@@ -264,7 +264,7 @@ def test_an_agent_has_hooks_too(tmp_path: Path) -> None:
     notes = (
         f"cd {tmp_path}; echo $HUSTINGS_EVENT $HUSTINGS_MEMBER $HUSTINGS_TERM >> told; echo said"
     )
-    fast = ("--group", "billing", "--no-local", "--on-lead", notes, "--hook-timeout", "1s")
+    fast = ("--group", "billing", "--no-local", "--on-lead", notes, "--hook-timeout", "4s")
     with agents_in(tmp_path) as agents:
         one = agents.start(*fast, "--name", "web-1", "--on-lose", f"{notes}; exec sleep 600")
         one.wait_said("hook-ended")
@@ -276,7 +276,7 @@ def test_an_agent_has_hooks_too(tmp_path: Path) -> None:
             *("on-lead: said", "on-lose: said"),
         ]
         (failed,) = one.said("hook-failed")
-        assert failed["message"] == "on-lose did not end within 1s: it was ended"
+        assert failed["message"] == "on-lose did not end within 4s: it was ended"
         assert failed["code"] == 124
         agents.all[1].wait_said("hook-ended")
         lines = (tmp_path / "told").read_text().splitlines()
