@@ -12,6 +12,7 @@ from hustings import lab
 
 STUDIES: tuple[tuple[str, dict[str, object]], ...] = (
     ("le-s", {"members": 8, "loss": 0.1, "delay": 0.1}),
+    ("le-s", {"members": 8, "loss": 0.1, "delay": 0.1, "settings": {"T_L": 2.0}}),
     ("le-a", {"members": 8, "loss": 0.1, "delay": 0.1}),
     ("le-m", {"members": 8, "loss": 0.1, "delay": 0.1}),
     ("sup", {"members": 8, "loss": 0.1, "delay": 0.1}),

@@ -18,7 +18,7 @@ from hustings.agent.events import Broadcast, Listener
 from hustings.agent.http import Api
 from tests.unit.agent.fake import TOKEN, FakeMember, publish, quiet
 
-EXAMPLES = 15  # of requests for each operation, and group
+EXAMPLES = 10  # of requests for each operation, and group
 Test = TypeVar("Test", bound=Callable[..., None])
 AUTHORISED = {"Authorization": f"Bearer {TOKEN}"}
 

@@ -92,15 +92,25 @@ class Scene:
     def __init__(self, engine: Server, journal: Path) -> None:
         self.engine = engine
         self._journal = journal
+        self._read = 0  # bytes of it
+        self._leads: dict[tuple[int, int], Lead] = {}
         self.workers: list[Worker] = []
 
     def leads(self) -> list[Lead]:
-        """In the order of their tokens."""
-        found: dict[tuple[int, int], list[float]] = {}
-        lines = self._journal.read_text().splitlines() if self._journal.exists() else []
-        for process, token, now in map(str.split, lines):
-            found.setdefault((int(token), int(process)), []).append(float(now))
-        return [Lead(who, token, min(at), max(at)) for (token, who), at in sorted(found.items())]
+        """In the order of their tokens; only what is new in the journal is read."""
+        fresh = b""
+        if self._journal.exists():
+            with self._journal.open("rb") as file:
+                file.seek(self._read)
+                fresh, _, _ = file.read().rpartition(b"\n")
+        self._read += len(fresh) + bool(fresh)
+        for process, token, now in map(bytes.split, fresh.splitlines()):
+            who, which, at = int(process), int(token), float(now)
+            known = self._leads.get((which, who), Lead(who, which, at, at))
+            self._leads[which, who] = known._replace(
+                first=min(known.first, at), last=max(known.last, at)
+            )
+        return [lead for _, lead in sorted(self._leads.items())]
 
     async def leader(self, after: int = 0) -> tuple[Worker, int]:
         """The worker that leads with a token above this, and its token."""

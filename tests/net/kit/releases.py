@@ -53,7 +53,8 @@ def release(folder: Path, versions: Versions, *, notices: bool = True) -> Releas
     made = Release(name, place := folder / name)
     if place.exists():
         return made
-    shutil.copytree(PACKAGE, place / "hustings", ignore=shutil.ignore_patterns("__pycache__"))
+    # What is compiled comes along, and counts for files that stay as they are.
+    shutil.copytree(PACKAGE, place / "hustings", ignore=shutil.ignore_patterns("kernels-*"))
     wire = place / "hustings/net/wire.py"
     text = wire.read_text(encoding="utf-8")
     for name, number in zip(("OLDEST", "VERSION", "NEWEST"), versions, strict=True):

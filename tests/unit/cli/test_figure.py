@@ -238,7 +238,7 @@ def test_without_matplotlib_tables_and_the_list_are_there(tmp_path: Path) -> Non
 @pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_keeps_what_is_done(tmp_path: Path) -> None:
     """The next call plays only what is missing."""
-    arguments = ["figure", "announce-5.10", "--runs", "20", "--jobs", "2", "--json"]
+    arguments = ["figure", "announce-5.10", "--runs", "8", "--jobs", "2", "--json"]
     cells = tmp_path / "figures" / "cells"
     with subprocess.Popen(
         [*COMMAND, *arguments],

@@ -14,7 +14,7 @@ COMMANDS = {
     "sim": ("sim", "bully", "-n", "5", "--runs", "40", "--delay", "uniform:0,1", "--digest"),
     "sim-fast": ("sim", "le-s", "-n", "9", "--delay", "0.1", "--runs", "900", "--engine", "fast"),
     "swarm": ("swarm", "--protocol", "bully", "--guard", "memory", "--seeds", "9"),
-    "figure": ("figure", "announce-5.9", "--runs", "3"),
+    "figure": ("figure", "announce-5.9", "--runs", "2"),
     "plan": ("plan", "committee", "-n", "60", "--set", "b=0.05", "--effort", "quick"),
 }
 

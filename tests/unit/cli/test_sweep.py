@@ -118,7 +118,7 @@ def test_several_seeds_and_engines_are_told_apart(hustings: Hustings) -> None:
 
 def test_kill_9_loses_nothing_that_was_finished(hustings: Hustings) -> None:
     """A real process dies in the middle; the same command then gives the same bytes."""
-    write('protocol = "bully"\nmembers = [10, 11, 12]\nruns = 800\ndelay = "uniform:0,1"\n')
+    write('protocol = "bully"\nmembers = [10, 11, 12]\nruns = 400\ndelay = "uniform:0,1"\n')
     words = ["sweep", "grid.toml", "--jobs", "1", "--out", "killed"]
     checkpoint = Path("killed/checkpoint")
     with subprocess.Popen([*COMMAND, *words], stderr=subprocess.DEVNULL) as process:
