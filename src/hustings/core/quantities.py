@@ -101,15 +101,18 @@ def write_duration(seconds: float) -> str:
 
     >>> write_duration(0.04), write_duration(600.0), write_duration(0.0)
     ('40ms', '10m', '0s')
+    >>> write_duration(239 * 1e-6), write_duration(16.1 * 1e-3)  # neither is a round number
+    ('239us', '16.1ms')
     """
     if seconds == 0.0:
         return "0s"
     texts = []
     for unit in _DURATIONS:
         size = Decimal(repr(parse_duration(f"1{unit}", "")))
-        text = f"{_plain(Decimal(repr(seconds)) / size)}{unit}"
-        if parse_duration(text, "") == seconds:
-            texts.append(text)
+        exact = Decimal(repr(seconds)) / size
+        for number in (_rounded(float(exact)), _plain(exact)):
+            if parse_duration(f"{number}{unit}", "") == seconds:
+                texts.append(f"{number}{unit}")
     return min(texts, key=_length)  # seconds are always exact
 
 
