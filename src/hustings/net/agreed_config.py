@@ -26,8 +26,9 @@ observer gives a label up when no frame has borne it for a while.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -41,9 +42,9 @@ from hustings.layers.gossip.messages import WelcomeMsg
 from hustings.net.clock import member_clock
 from hustings.net.control_messages import ConfigConflictMsg, ConfigMsg
 from hustings.net.limits import Rates
-from hustings.net.transport import Endpoint
+from hustings.net.transport import Endpoint, Transport
 from hustings.net.validation import is_address
-from hustings.net.wire import ANY, MARK, Wire
+from hustings.net.wire import ANY, MARK, Direction, Frame, Received, Wire, group_tag
 
 if TYPE_CHECKING:
     from hustings.net.addresses import Address
@@ -64,6 +65,7 @@ _WITNESSES = 8.0  # questions per second to unknown senders; up to twice as many
 _QUESTIONS = 64  # unanswered questions that are remembered
 _SILENCE = 60.0  # seconds between two log lines about one member
 _MOST_NOTED = 256
+_REPEAT = 0.3  # seconds until a process that is no member asks again
 _AT_ONCE = 8  # log lines of one kind at once; then one per minute
 
 
@@ -519,3 +521,55 @@ class ObserverLabel:
             return False
         self._wire.codec.give_up()
         return True
+
+
+# A process that is no member
+
+
+class ConfigQuestion:
+    """Asks members how their group is configured, and waits for the first answer."""
+
+    def __init__(self, transport: Transport, wire: Wire) -> None:
+        self._transport = transport
+        self._wire = wire
+        self._nonce = int.from_bytes(os.urandom(6), "big") + 1
+        self._answered: asyncio.Future[dict[str, str]] = asyncio.get_running_loop().create_future()
+
+    async def answer(
+        self, endpoints: Callable[[], Iterable[Endpoint]], seconds: float
+    ) -> dict[str, str] | None:
+        """The fields of a member at one of the endpoints; None if none answers in time."""
+        tag, loop = group_tag(self._wire.group), asyncio.get_running_loop()
+        self._transport.attach(tag, self)
+        end = loop.time() + seconds
+        try:
+            while not self._answered.done() and (left := end - loop.time()) > 0:
+                self._ask(endpoints())
+                await asyncio.wait([self._answered], timeout=min(left, _REPEAT))
+        finally:
+            self._transport.detach(tag)
+        return self._answered.result() if self._answered.done() else None
+
+    def _ask(self, endpoints: Iterable[Endpoint]) -> None:
+        question = ConfigMsg(self._nonce, False, False, 0, False, ())
+        for endpoint in dict.fromkeys(endpoints):
+            frame = self._wire.write(question)
+            if isinstance(frame, Frame):
+                self._transport.send(endpoint, frame.data)
+
+    def datagram(self, data: bytes, source: Endpoint) -> None:
+        got = self._wire.read(data, Direction.DATAGRAM)
+        if not isinstance(got, Received) or not isinstance(got.message, ConfigMsg):
+            return
+        message = got.message
+        if message.answer and message.nonce == self._nonce and not self._answered.done():
+            self._answered.set_result({name: value for name, value, _ in message.fields})
+
+    def frame(self, data: bytes, source: Endpoint, direction: Direction) -> bool:
+        return False
+
+    def head(self, data: bytes, source: Endpoint) -> bool:
+        return False
+
+    def refused(self, to: Endpoint) -> None:
+        """Another endpoint may answer."""

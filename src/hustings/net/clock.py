@@ -12,6 +12,7 @@ clock.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from contextvars import Context
 from typing import Protocol, TypeVarTuple
@@ -53,6 +54,15 @@ def clock_of(loop: asyncio.AbstractEventLoop) -> Clock:
 def member_clock() -> Clock:
     """The clock of members on the running event loop."""
     return clock_of(asyncio.get_running_loop())
+
+
+def fine_time(clock: Clock) -> Callable[[], float]:
+    """The time of members for measuring short times: uvloop only counts milliseconds.
+
+    Its differences are those of the clock; its zero may be another.
+    """
+    coarse = type(clock).__module__.startswith("uvloop")
+    return time.monotonic if coarse else clock.time
 
 
 async def sleep(seconds: float) -> None:

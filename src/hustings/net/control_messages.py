@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
+
+import msgspec
+from msgspec import Meta
 
 from hustings.core.choice import MemberId
 from hustings.core.messages import LayerMessage, Message, Role
@@ -81,6 +84,80 @@ class ConfigConflictMsg(LayerMessage, frozen=True, tag="CONFIG-CONFLICT"):
     port: int
 
 
+MOST_PROBES = 8  # of a train
+MOST_STALLS = 16  # that an answer tells
+MOST_TRIPS = 16  # round trips that an answer tells
+
+Seconds = Annotated[float, Meta(ge=0)]
+Tally = Annotated[int, Meta(ge=0)]
+Stall = tuple[Tally, Seconds, Seconds]  # its number, how long ago it ended, how long it took
+
+
+class WayCounts(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What became of the numbered datagrams of one way, from one member to another."""
+
+    sent: Tally = 0
+    lost: Tally = 0
+    after_loss: Tally = 0  # those that followed a lost one in their train
+    lost_again: Tally = 0  # of these
+
+
+class LinkReport(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What one member has measured of its way to another, and back; the counts only grow."""
+
+    target: MemberId
+    out: WayCounts
+    back: WayCounts
+    unsettled: Tally  # probes of which it is not known what became of them
+    trips: Annotated[tuple[Seconds, ...], Meta(max_length=MOST_TRIPS)]  # the latest, in seconds
+    trip_count: Tally  # of all so far
+
+
+class SurveyMsg(LayerMessage, frozen=True, tag="SURVEY"):
+    """Asks a member what it has measured, and to send a train of probes to another member.
+
+    `series` is the number of the survey; `number` counts its questions, and the answer repeats it.
+    """
+
+    role: ClassVar[Role] = Role.DETECTOR
+    series: int
+    number: int
+    target: MemberId | None = None
+    probes: Annotated[int, Meta(ge=0, le=MOST_PROBES)] = 0
+
+
+class SurveyReplyMsg(LayerMessage, frozen=True, tag="SURVEY-REPLY"):
+    """The answer: this member's clock, when it stood still, and what it knows of the way."""
+
+    role: ClassVar[Role] = Role.DETECTOR
+    series: int
+    number: int
+    clock: float
+    watched: Seconds  # for how long it was looked for stalls
+    stalls: Annotated[tuple[Stall, ...], Meta(max_length=MOST_STALLS)]  # the latest
+    stall_count: Tally  # of all so far
+    longest: Seconds  # the longest stall since the process began
+    link: LinkReport | None = None
+
+
+class SurveyProbeMsg(LayerMessage, frozen=True, tag="SURVEY-PROBE"):
+    """A numbered probe of a survey, from one member to another."""
+
+    role: ClassVar[Role] = Role.DETECTOR
+    series: int
+    number: Tally
+
+
+class SurveyEchoMsg(LayerMessage, frozen=True, tag="SURVEY-ECHO"):
+    """The answer to a probe. Bit i of `heard` is set if the probe `number - i` has come, too."""
+
+    role: ClassVar[Role] = Role.DETECTOR
+    series: int
+    number: Tally
+    heard: Tally
+    stalls: Tally  # of the answering process so far
+
+
 CONTROL_MESSAGES: tuple[type[Message], ...] = (
     HelloMsg,
     ProbeMsg,
@@ -90,4 +167,8 @@ CONTROL_MESSAGES: tuple[type[Message], ...] = (
     ProcessEndedMsg,
     ConfigMsg,
     ConfigConflictMsg,
+    SurveyMsg,
+    SurveyReplyMsg,
+    SurveyProbeMsg,
+    SurveyEchoMsg,
 )

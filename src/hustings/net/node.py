@@ -45,6 +45,10 @@ from hustings.net.control_messages import (
     ProbeMsg,
     ProbeReplyMsg,
     ProcessEndedMsg,
+    SurveyEchoMsg,
+    SurveyMsg,
+    SurveyProbeMsg,
+    SurveyReplyMsg,
 )
 from hustings.net.crash_watch import CrashWatch
 from hustings.net.discovery import Discovery, Seeds
@@ -55,6 +59,7 @@ from hustings.net.peer_addresses import AddressBook, AddressValidation, read_pla
 from hustings.net.runner import Runner
 from hustings.net.stall_detector import StallDetector
 from hustings.net.storage import Storage
+from hustings.net.survey import SurveyAnswers
 from hustings.net.tcp import refusal_of
 from hustings.net.transport import Endpoint, Transport
 from hustings.net.udp import is_own_host
@@ -145,7 +150,7 @@ class MemberNode:
         self.address_book.reached = self.address_validation.reached
         self.crash_watch = CrashWatch(self)
         self._duplicate_names = DuplicateNames(self)
-        self._member_claims = MemberClaims(self)
+        self._member_claims, self.survey = MemberClaims(self), SurveyAnswers(self)
         self._observer_label = ObserverLabel(filter.wire, member_clock().time())
         self.rejections, self.other_versions = RejectionLog(self.note, OURS), OtherVersions(self)
         self._seen: tuple[int, tuple[MemberId, ...]] = (-1, ())
@@ -476,6 +481,8 @@ class MemberNode:
                 self.crash_watch.gone(message)
             case OldIncarnationMsg():
                 self._duplicate_names.lived_later(message, source)
+            case SurveyMsg() | SurveyReplyMsg() | SurveyProbeMsg() | SurveyEchoMsg():
+                self.survey.heard(got, source)
             case ConfigMsg() | ConfigConflictMsg() if self.config_check is not None:
                 self.config_check.heard(got.sender, message, source)
 

@@ -125,7 +125,7 @@ class Runner:
         self.now = self._clock.time
         self._timers: dict[TimerKey, Armed] = {}
         self._ran = self._clock.time()
-        self._stall_detector = stall_detector or StallDetector(self._ran)
+        self.stall_detector = stall_detector or StallDetector(self._ran)
         self._retry: asyncio.TimerHandle | None = None
         self._stopped = False
         self._said: Outcome | None = None  # what the owner was told last, except for stalls
@@ -208,15 +208,17 @@ class Runner:
         """Whether a timer was due and nothing ran for too long; then the election is told first."""
         now = self._clock.time()
         ran, self._ran = self._ran, now
-        self._stall_detector.beat(now)
+        self.stall_detector.beat(now)
         # Usually one of these holds, and the due time need not be known.
-        if now - ran <= self._pause or self._stall_detector.lapse(ran) <= self._pause:
+        if now - ran <= self._pause or self.stall_detector.lapse(ran) <= self._pause:
             return False
         due = min((armed.due for armed in self._timers.values()), default=inf)
-        gap = self._stall_detector.away(ran, due)
+        gap = self.stall_detector.away(ran, due)
         if gap <= self._pause:
             return False
         self.last_stall = (now, gap)
+        watch = self.stall_detector.watch
+        watch.longest = max(watch.longest, gap)
         self._owner.overslept()
         self._postpone(gap)
         self._one(lambda ctx: self.election.woke(ctx, gap))

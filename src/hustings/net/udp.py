@@ -260,13 +260,13 @@ def is_own_host(host: str) -> bool:
     ip = number_of(host)
     if ip is None or ip.is_unspecified or ip.is_multicast or not _can_bind(host):
         return False
-    source = _source_to(host)
+    source = source_to(host)
     if source is None:
         return False
     return source == host or is_loopback(host) or not _can_bind(_NOBODYS[":" in host])
 
 
-def _source_to(host: str) -> str | None:
+def source_to(host: str) -> str | None:
     """The address from which the system sends to a host; None if it refuses, as for broadcasts."""
     try:
         with socket.socket(_family(host), socket.SOCK_DGRAM) as trial:
