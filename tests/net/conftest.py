@@ -12,7 +12,7 @@ import os
 
 import pytest
 
-from tests.net.kit.tunnels import obstacle
+from tests.net.kit.switch import obstacle
 from tests.net.running import runs  # noqa: F401 (a fixture)
 
 

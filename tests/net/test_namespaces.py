@@ -12,8 +12,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from hustings.sim.environment import parse_environment
+from tests.net.kit.switch import EnvironmentLaws, Switch, obstacle
 from tests.net.kit.troop import Soldier, Troop
-from tests.net.kit.tunnels import Switch, Weather, obstacle
+from tests.net.kit.tunnels import Weather
 
 NAMES = ["ada", "ben", "cleo", "dan", "eve"]
 # Every change is tried with one family, `make soak` with the others as well.
@@ -100,7 +102,7 @@ def test_a_leader_that_is_cut_off_one_way(troop: Troop, mute: bool) -> None:
     ids=["30 % loss", "delay out of order", "copies", "all at once"],
 )
 def test_bad_weather(troop: Troop, weather: Weather) -> None:
-    switch(troop).weather = weather
+    switch(troop).laws = weather
     troop.muster(NAMES, within=30)
     troop.known(5, within=30)
     leader = troop.settled(within=30)
@@ -113,7 +115,7 @@ def test_bad_weather(troop: Troop, weather: Weather) -> None:
 def test_the_switch_is_what_is_between_them(troop: Troop) -> None:
     """A witness for the tests above: without the switch nobody hears anybody."""
     troop.up("ada")
-    switch(troop).weather = Weather(loss=1.0)
+    switch(troop).laws = Weather(loss=1.0)
     other = troop.up("ben", alone=True)
     troop.wait(lambda: other.leading, "alone, it leads")
     assert troop.ask(other)["members"] == ["ben"]
@@ -125,7 +127,8 @@ IN_A_NAMESPACE = """
 import sys
 from tests.net.kit.crowd import Crowd
 from tests.net.kit.loops import run
-from tests.net.kit.tunnels import add_ipv6, address, enter
+from tests.net.kit.switch import address, enter
+from tests.net.kit.tunnels import add_ipv6
 
 device = enter(address(1))
 add_ipv6("fd77::1")
@@ -152,3 +155,38 @@ def test_ip_multicast_by_ipv6(protocol: str, group: str) -> None:
     words = [sys.executable, "-c", IN_A_NAMESPACE, f"ip:{group}:7400", protocol]
     done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr
+
+
+LAWS = """
+[delay]
+within = "lognormal:15ms,0.3"
+[loss]
+rate = "4%"
+burst = 4
+"""
+
+
+@pytest.mark.parametrize("protocol", ["le-s"])
+def test_a_survey_finds_what_the_network_does_and_who_stood_still(troop: Troop) -> None:
+    """`hustings measure`: processes that stop are neither losses nor delays of the network."""
+    soldiers = troop.muster(["a", "b", "c"])
+    observer = troop.up("watch", observer=True)
+    tunnels = [each.tunnel or "" for each in [*soldiers, observer]]
+    numbers = {tunnel: number for number, tunnel in enumerate(tunnels, 1)}
+    switch(troop).laws = EnvironmentLaws(parse_environment(LAWS), numbers, seed=7)
+    observer.order("survey", seconds=24.0, rate=5.0)
+    for turn in range(6):
+        troop.linger(2.5, lambda: True, "")
+        troop.pause(soldiers[turn % 3])
+        troop.linger(0.5, lambda: True, "")
+        troop.resume(soldiers[turn % 3])
+    (found,) = troop.wait(lambda: observer.told("surveyed"), "the survey ends", 30.0)
+    rows = {row["what"]: row for row in found["rows"]}
+    made = parse_environment(found["text"])
+    assert 0.0135 <= rows["one way, median"]["value"] <= 0.02  # a busy machine adds to it
+    assert rows["lost"]["low"] * 0.8 <= 0.04 <= rows["lost"]["high"] * 1.2
+    assert rows["mean burst"]["low"] * 0.8 <= 4.0 <= rows["mean burst"]["high"] * 1.2
+    assert made.pauses is not None
+    assert 0.45 <= made.pauses.longest <= 1.5
+    assert rows["pauses of each member"]["samples"] >= 6, found["text"]
+    assert made.members == 3

@@ -20,10 +20,12 @@ from typing import Any
 
 import hustings
 from hustings.joining import join
+from hustings.lab.surveys.asking import Survey
+from hustings.lab.surveys.describing import describe
 from hustings.net.logs import notes_of
 from hustings.net.member import Member
 from hustings.net.member_state import Leadership
-from tests.net.kit import tunnels
+from tests.net.kit.switch import enter
 
 
 class SkewedLoop(asyncio.SelectorEventLoop):
@@ -144,12 +146,20 @@ class Child:
                     await member.elect()
                 case "leave":
                     await member.leave()
+                case "survey":
+                    await self.survey(member, order)
                 case "block":
                     time.sleep(order["seconds"])  # the loop does not run: a process that hangs
                 case "room":
                     make_room(order["room"])
         except hustings.HustingsError as error:
             self.tell("refused", order=order["do"], text=str(error))
+
+    async def survey(self, member: Member, order: dict[str, Any]) -> None:
+        """What `hustings measure` does once its observer has joined."""
+        survey = Survey(member, order["seconds"], rate=order["rate"])
+        made = describe(await survey.run())
+        self.tell("surveyed", rows=made.rows, missing=made.missing, text=made.to_toml("troop"))
 
     def apply(self, faults: dict[str, Any]) -> None:
         """Turn the switch at the member's port."""
@@ -191,7 +201,7 @@ def child(order: dict[str, Any]) -> None:
         born = Child(order, wire)
         born.tell("born", pid=os.getpid())
         if "tunnel" in order:
-            device = tunnels.enter(order["tunnel"])
+            device = enter(order["tunnel"])
             socket.send_fds(wire, [b"{}\n"], [device])
             os.close(device)
         if "wall" in order:

@@ -24,7 +24,7 @@ from types import TracebackType
 from typing import Any, ClassVar, Self, TypeVar
 
 from tests.net.kit.clocks import environment
-from tests.net.kit.tunnels import Switch, address
+from tests.net.kit.switch import Switch, address
 
 T = TypeVar("T")
 
