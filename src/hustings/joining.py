@@ -370,6 +370,10 @@ class Joining:
         """Set one of the project's own attributes of the member, from its start on."""
         self.wanted = replace(self.wanted, me=with_attribute(self.wanted.me, name, value))
 
+    def observe_guarded(self, kind: str) -> None:
+        """Observe a group with a guard of this kind, without a guard of one's own to ask."""
+        self.wanted = replace(self.wanted, design=replace(self.wanted.design, guard=kind))
+
     @property
     def preempts(self) -> bool:
         """Whether a better member takes over from a leader that did not offer it."""

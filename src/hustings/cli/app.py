@@ -46,6 +46,7 @@ COMMANDS = {
         "hustings.cli.clients:resign",
         "hustings.cli.clients:transfer",
     ),
+    "Measure a group": ("hustings.cli.measure:measure",),
     "Study elections": (
         "hustings.cli.protocols:protocols",
         "hustings.cli.sim:sim",

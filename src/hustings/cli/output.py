@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 import click
 from rich.box import SIMPLE_HEAD
@@ -86,20 +86,31 @@ def warn(sentence: str) -> None:
     click.echo(f"hustings: note: {printable(sentence)}", err=True)
 
 
-class Lines:
+class HasShare(Protocol):
+    """How far some work has come."""
+
+    @property
+    def share(self) -> float:
+        """The part that is done."""
+
+
+R = TypeVar("R", bound=HasShare)
+
+
+class Lines(Generic[R]):
     """Progress as plain lines for a log, without a bar: few enough to read."""
 
     EVERY = 10.0  # seconds
 
-    def __init__(self, what: str) -> None:
-        self._what = what
+    def __init__(self, words: Callable[[R], str], done: str = "played") -> None:
+        self._words, self._done = words, done
         self._next = time.monotonic() + self.EVERY
 
-    def __call__(self, reached: Progress) -> None:
+    def __call__(self, reached: R) -> None:
         now = time.monotonic()
         if now >= self._next:
             self._next = now + self.EVERY
-            warn(f"{100 * reached.share:.0f} % played, {told(reached, self._what)}")
+            warn(f"{100 * reached.share:.0f} % {self._done}, {self._words(reached)}")
 
 
 def told(reached: Progress, what: str) -> str:
@@ -112,14 +123,23 @@ def told(reached: Progress, what: str) -> str:
 @contextmanager
 def progress(what: str = "") -> Iterator[Tell]:
     """A bar on stderr while runs are played; without a terminal, a line now and then."""
+
+    def words(reached: Progress) -> str:
+        return told(reached, what)
+
+    with advancing(words, "played") as tell:
+        yield tell
+
+
+@contextmanager
+def advancing(words: Callable[[R], str], done: str) -> Iterator[Callable[[R], None]]:
+    """A bar on stderr with words beside it; without a terminal, a line now and then."""
     if not sys.stderr.isatty():
-        yield Lines(what)
+        yield Lines(words, done)
         return
     with _bar() as bar:
         task = bar.add_task("", total=1.0)
-        yield lambda reached: bar.update(
-            task, completed=reached.share, description=told(reached, what)
-        )
+        yield lambda reached: bar.update(task, completed=reached.share, description=words(reached))
 
 
 def _bar() -> Bar:

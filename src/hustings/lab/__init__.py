@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hustings.lab.checking import Checked, check
     from hustings.lab.comparison import Comparison, compare
     from hustings.lab.forms import Theory, theory
+    from hustings.lab.measuring import MeasuredGroup, measure
     from hustings.lab.options import Options
     from hustings.lab.pictures import Picture, figure
     from hustings.lab.planning import plan
@@ -37,6 +38,7 @@ __all__ = [
     "Configuration",
     "Environment",
     "GroupGoals",
+    "MeasuredGroup",
     "ObservedGroup",
     "Options",
     "Picture",
@@ -47,6 +49,7 @@ __all__ = [
     "check",
     "compare",
     "figure",
+    "measure",
     "observe",
     "parse_environment",
     "plan",
@@ -64,6 +67,7 @@ _MODULES = {
     ".checking": ("Checked", "check"),
     ".comparison": ("Comparison", "compare"),
     ".forms": ("Theory", "theory"),
+    ".measuring": ("MeasuredGroup", "measure"),
     ".options": ("Options",),
     ".pictures": ("Picture", "figure"),
     ".planning": ("plan",),
