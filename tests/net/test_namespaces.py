@@ -183,7 +183,7 @@ def test_a_survey_finds_what_the_network_does_and_who_stood_still(troop: Troop) 
     (found,) = troop.wait(lambda: observer.told("surveyed"), "the survey ends", 30.0)
     rows = {row["what"]: row for row in found["rows"]}
     made = parse_environment(found["text"])
-    assert 0.0135 <= rows["one way, median"]["value"] <= 0.02  # a busy machine adds to it
+    assert 0.0135 <= rows["one way, median"]["value"] <= 0.03  # a busy machine adds to it
     assert rows["lost"]["low"] * 0.8 <= 0.04 <= rows["lost"]["high"] * 1.2
     assert rows["mean burst"]["low"] * 0.8 <= 4.0 <= rows["mean burst"]["high"] * 1.2
     assert made.pauses is not None

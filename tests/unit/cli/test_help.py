@@ -47,7 +47,7 @@ def test_each_command_shows_examples(command: str, hustings: Hustings) -> None:
 # Their examples last, or need an agent or an engine: tests/agent, tests/net, tests/guard and the
 # guide's own tests run them.
 LASTING = (
-    *("demo", "run", "agent", "guards"),
+    *("demo", "run", "agent", "guards", "measure"),
     *("leader", "members", "observe", "elect", "resign", "transfer"),
 )
 
