@@ -275,7 +275,7 @@ def test_a_log_gets_a_line_now_and_then(
 ) -> None:
     instants = [0.0, 0.5, 1.0, 2.0, 10.5, 11.0, 12.0, 20.5, 40.0]
     monkeypatch.setattr(time, "monotonic", lambda: instants.pop(0))
-    lines = Lines(lambda reached: told_words(reached, "cells"))
+    lines: Lines[Progress] = Lines(lambda reached: told_words(reached, "cells"))
     said = []
     told = "hustings: note: 25 % played, 2 of 5 cells, 1,234 of 5,000 runs\n"
     while instants:
