@@ -12,13 +12,13 @@ import os
 
 import pytest
 
-from tests.net.kit.switch import obstacle
+from hustings.lab.plans.namespaces import obstacle
 from tests.net.running import runs  # noqa: F401 (a fixture)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    needy = [item for item in items if item.path.name == "test_namespaces.py"]
+    needy = [item for item in items if item.path.name in _NEEDY]
     if not needy or os.environ.get("CI") or not obstacle():
         return
     config.hook.pytest_deselected(items=needy)
@@ -26,6 +26,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.stash[_LEFT_OUT] = f"{len(needy)} tests need network namespaces: {obstacle()}"
 
 
+_NEEDY = ("test_namespaces.py", "test_verify.py")
 _LEFT_OUT = pytest.StashKey[str]()
 
 

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from hustings.lab.plans.namespaces import EnvironmentLaws, Switch, obstacle
 from hustings.sim.environment import parse_environment
-from tests.net.kit.switch import EnvironmentLaws, Switch, obstacle
 from tests.net.kit.troop import Soldier, Troop
 from tests.net.kit.tunnels import Weather
 
@@ -127,7 +127,7 @@ IN_A_NAMESPACE = """
 import sys
 from tests.net.kit.crowd import Crowd
 from tests.net.kit.loops import run
-from tests.net.kit.switch import address, enter
+from hustings.lab.plans.namespaces import address, enter
 from tests.net.kit.tunnels import add_ipv6
 
 device = enter(address(1))

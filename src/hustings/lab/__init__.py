@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hustings.lab.plans.committee import CommitteePlan
     from hustings.lab.plans.configuration import Configuration, read_configuration
     from hustings.lab.plans.goals import GroupGoals
+    from hustings.lab.plans.verify import Verification, verify
     from hustings.lab.plans.virtual import ObservedGroup, observe
     from hustings.lab.simulation import Study, simulate
     from hustings.lab.swarming import Swarmed, swarm
@@ -46,6 +47,7 @@ __all__ = [
     "Swarmed",
     "Sweep",
     "Theory",
+    "Verification",
     "check",
     "compare",
     "figure",
@@ -60,6 +62,7 @@ __all__ = [
     "sweep",
     "sweep_file",
     "theory",
+    "verify",
 ]
 
 # The module of each name. Only used modules are loaded: a simulation needs no figures.
@@ -74,6 +77,7 @@ _MODULES = {
     ".plans.committee": ("CommitteePlan",),
     ".plans.configuration": ("Configuration", "read_configuration"),
     ".plans.goals": ("GroupGoals",),
+    ".plans.verify": ("Verification", "verify"),
     ".plans.virtual": ("ObservedGroup", "observe"),
     ".simulation": ("Study", "simulate"),
     ".swarming": ("Swarmed", "swarm"),

@@ -20,12 +20,12 @@ from typing import Any
 
 import hustings
 from hustings.joining import join
+from hustings.lab.plans.namespaces import enter
 from hustings.lab.surveys.asking import Survey
 from hustings.lab.surveys.describing import describe
 from hustings.net.logs import notes_of
 from hustings.net.member import Member
 from hustings.net.member_state import Leadership
-from tests.net.kit.switch import enter
 
 
 class SkewedLoop(asyncio.SelectorEventLoop):

@@ -23,8 +23,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Self, TypeVar
 
+from hustings.lab.plans.namespaces import Switch, address
 from tests.net.kit.clocks import environment
-from tests.net.kit.switch import Switch, address
 
 T = TypeVar("T")
 

@@ -1,4 +1,4 @@
-"""What tests do to packets between network namespaces; see `tests.net.kit.switch`."""
+"""What tests do to packets between network namespaces; see `hustings.lab.plans.namespaces`."""
 
 from __future__ import annotations
 

@@ -17,6 +17,7 @@ import socket
 import struct
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -30,6 +31,7 @@ from hustings.testing.surroundings import LinkLaws
 NETWORK = "10.77.0"
 MOST = 250  # members on one switch
 MOST_UNDER_WAY = 100_000  # packets
+_KEPT = 20_000  # packets of which it is kept how late they were passed on
 _CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
 _TUNSETIFF, _IFF_TUN, _IFF_NO_PI = 0x400454CA, 0x0001, 0x1000
 _SIOCSIFADDR, _SIOCSIFNETMASK, _SIOCSIFFLAGS, _SIOCSIFMTU = 0x8916, 0x891C, 0x8914, 0x8922
@@ -121,6 +123,8 @@ class Switch:
     laws: PacketLaws = field(default_factory=PassAll)
     devices: dict[str, int] = field(default_factory=dict)
     cuts: set[tuple[str, str]] = field(default_factory=set)  # (from, to)
+    traffic: dict[str, int] = field(default_factory=dict)  # bytes that left and that arrived
+    late: deque[float] = field(default_factory=lambda: deque(maxlen=_KEPT))  # seconds
     passed: int = 0
     dropped: int = 0
 
@@ -153,6 +157,10 @@ class Switch:
         """Undo all cuts."""
         self.cuts.clear()
 
+    def heal_for(self, own: str) -> None:
+        """Undo the cuts of one member."""
+        self.cuts = {cut for cut in self.cuts if own not in cut}
+
     def read(self, own: str, now: float) -> None:
         """Take what a member has sent."""
         for _ in range(64):
@@ -168,6 +176,7 @@ class Switch:
         if (source, to) in self.cuts or to not in self.devices:
             self.dropped += 1
             return
+        self._count_bytes(source, packet)
         ways = self.laws.ways(self._rng, source, to, now)
         self.dropped += not ways
         for after in ways:
@@ -186,13 +195,18 @@ class Switch:
         try:
             os.write(device, packet)
             self.passed += 1
+            self._count_bytes(to, packet)
         except OSError:
             self.dropped += 1  # its process has gone, or reads too slowly
+
+    def _count_bytes(self, own: str, packet: bytes) -> None:
+        self.traffic[own] = self.traffic.get(own, 0) + len(packet)
 
     def due(self, now: float) -> float | None:
         """Pass on what is due; seconds until there is more, if there is."""
         while self._later and self._later[0][0] <= now:
-            _, _, to, packet = heapq.heappop(self._later)
+            due, _, to, packet = heapq.heappop(self._later)
+            self.late.append(now - due)
             self._write(to, packet)
         return self._later[0][0] - now if self._later else None
 
