@@ -18,7 +18,7 @@ from hustings.layers.lease import LeaseLayer
 from hustings.protocols.registry import Protocol, is_ours
 from hustings.sim import experiment as sim_experiment
 from hustings.sim.delay import parse_delay
-from hustings.sim.environment import Environment, parse_environment, read_environment
+from hustings.sim.environment import Environment, environment_of
 from hustings.sim.experiment import Composed, Description, Experiment, ToVoting
 from hustings.sim.faults import parse_faults, parse_members
 from hustings.sim.loss import parse_loss
@@ -305,19 +305,6 @@ _IN_ENVIRONMENT = (
     *("between_loss", "duplicate", "reorder", "hold_back", "fifo", "drift", "offset", "pause"),
     *("pause_settings", "mobility", "mobility_settings"),
 )
-
-
-def environment_of(given: str | Path | Environment) -> Environment:
-    """An environment: itself, the file of this name, or what several lines of text say.
-
-    >>> environment_of("[delay]\\nwithin = '2ms'").network.delay.bound
-    0.002
-    """
-    if isinstance(given, Environment):
-        return given
-    if isinstance(given, str) and "\n" in given:
-        return parse_environment(given)
-    return read_environment(given)
 
 
 def _environment(typed: Options) -> Environment | None:

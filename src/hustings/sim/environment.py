@@ -24,7 +24,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from math import inf
 from pathlib import Path
 from typing import Any, TypeVar
@@ -131,6 +131,16 @@ class Environment:
             known = " or ".join(f"{size} (IPv{ip})" for ip, size in HEADERS.items())
             raise BadInput(f"the headers of a datagram take {known} bytes, not {self.header}")
 
+    def calm(self) -> Environment:
+        """The same without losses, pauses, crashes and outages: delays and clocks stay.
+
+        >>> rough = parse_environment("[delay]\\nwithin = '2ms'\\n[loss]\\nrate = '1%'")
+        >>> rough.network.loss.p, rough.calm().network.loss.p
+        (0.01, 0.0)
+        """
+        network = Network(delay=self.network.delay, fifo=self.network.fifo)
+        return replace(self, network=network, pauses=None, crashes=None, outages=None)
+
     def to_toml(self) -> str:
         """A file's text, which is read as this environment."""
         tables: list[tuple[str, dict[str, str]]] = [("", {"format": str(FORMAT)})]
@@ -174,6 +184,19 @@ def parse_environment(text: str, name: str = "environment") -> Environment:
     Fixed(delay=0.002)
     """
     return _read(decoded(name, text.encode()))
+
+
+def environment_of(given: str | Path | Environment) -> Environment:
+    """An environment: itself, the file of this name, or what several lines of text say.
+
+    >>> environment_of("[delay]\\nwithin = '2ms'").network.delay.bound
+    0.002
+    """
+    if isinstance(given, Environment):
+        return given
+    if isinstance(given, str) and "\n" in given:
+        return parse_environment(given)
+    return read_environment(given)
 
 
 # Reading

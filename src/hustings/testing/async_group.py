@@ -16,12 +16,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from hustings.core.errors import BadInput, HustingsError, UnknownName
-from hustings.core.streams import derive
+from hustings.core.streams import Stream, derive
 from hustings.joining import join
 from hustings.net.member import Member
 from hustings.net.member_state import Leadership
 from hustings.net.transport import Endpoint
-from hustings.testing.clock import MemberProcess, VirtualLoop, of_members
+from hustings.testing.clock import DriftingClock, MemberProcess, VirtualLoop, of_members
 from hustings.testing.faults import LEADER, Fault
 from hustings.testing.memory_network import (
     FIRST_PORT,
@@ -33,7 +33,7 @@ from hustings.testing.quiet import NotQuiet, QuietTime
 
 if TYPE_CHECKING:
     from hustings.sim.environment import Environment
-    from hustings.testing.surroundings import MemberPauses
+    from hustings.testing.surroundings import LinkLaws, MemberChance
 
 SEEDS = 5  # members whose addresses a new member gets
 WITHIN = 60.0  # seconds in which a group should agree
@@ -74,6 +74,7 @@ class _Seat:
         self.member: Member | None = None  # the latest
         self.holder: _Holder | None = None  # None while the member is down
         self.ending: asyncio.Task[None] | None = None
+        self.returning: asyncio.Task[None] | None = None  # it restarts by itself
         self.program: Program | None = None  # what every process of it runs
 
     @property
@@ -122,7 +123,7 @@ class AsyncGroup:
         self._stirred = asyncio.Event()
         self._buried: list[MemberProcess] = []
         self._spawned: list[asyncio.Task[Any]] = []
-        self._pauses = self._pausing()
+        self._chance = self._by_chance(laws)
         self._quiet = QuietTime(self)
         loop.quiet_checks.append(self._quiet.lasts)
 
@@ -188,13 +189,18 @@ class AsyncGroup:
     async def restart(self, name: str, **options: Any) -> Member:
         """A new process at the same place; a member that is up is killed first."""
         seat = self._seat(name)
+        if seat.returning is not None:
+            await seat.returning
         if seat.holder is not None:
             self.kill(name)
+        seat.options.update(options)
+        return await self._restart(seat)
+
+    async def _restart(self, seat: _Seat) -> Member:
         if seat.ending is not None:
             await seat.ending
-        seat.options.update(options)
         member = await self._open(seat)
-        self._run_program(name)
+        self._run_program(seat.name)
         return member
 
     async def leave(self, name: str) -> None:
@@ -207,20 +213,20 @@ class AsyncGroup:
         seat.holder = None
         self._changed(name, "left")
 
-    def _pausing(self) -> MemberPauses | None:
-        """The pauses of the environment."""
-        if self.environment is None or self.environment.pauses is None:
+    def _by_chance(self, laws: LinkLaws | None) -> MemberChance | None:
+        """The pauses, crashes and outages of the environment."""
+        if self.environment is None or laws is None:
             return None
-        from hustings.testing.surroundings import MemberPauses  # noqa: PLC0415 (few need it)
+        from hustings.testing.surroundings import MemberChance  # noqa: PLC0415 (few need it)
 
-        law, context = self.environment.pauses, self._context.copy()
-        return MemberPauses(self, law, self.seed, self.loop, context)
+        context = self._context.copy()
+        return MemberChance(self, self.environment, laws, self.seed, self.loop, context)
 
     def reseed(self, seed: int) -> None:
         """From now on the environment has other random numbers; the past stays as it was."""
         self.network.reseed(derive(seed, "network"))
-        if self._pauses is not None:
-            self._pauses.reseed(derive(seed, "pauses"))
+        if self._chance is not None:
+            self._chance.reseed(derive(seed, "pauses"))
 
     def kill(self, name: str, *, machine: bool = False) -> None:
         """A member's process ends at once, without a farewell.
@@ -237,6 +243,22 @@ class AsyncGroup:
             holder.recording.cancel()
         seat.ending = self._apart(holder.member.kill())
         self._changed(name, "killed")
+
+    def incarnation(self, name: str) -> int:
+        """How many processes a member has had."""
+        return self._seat(name).incarnations
+
+    def bring_back(self, name: str, incarnation: int) -> None:
+        """A member that was killed in this incarnation restarts, unless it has since."""
+        seat = self._seat(name)
+        if seat.holder is None and seat.incarnations == incarnation and seat.returning is None:
+            seat.returning = self._apart(self._return(seat))
+
+    async def _return(self, seat: _Seat) -> None:
+        try:
+            await self._restart(seat)
+        finally:
+            seat.returning = None
 
     def pause(self, name: str) -> None:
         """A member's process stands still: its messages and its timers wait."""
@@ -403,13 +425,13 @@ class AsyncGroup:
         chosen = [
             name for name in self.up if name not in paused and (asked is None or name in asked)
         ]
-        if not chosen:
+        if not chosen and self._chance is None:  # else chance may bring one back
             raise BadInput("no member is up that could agree")
         return chosen
 
     def _agreed(self, asked: list[str] | None) -> str | None:
         names = self._asked(asked)
-        first = self.member(names[0]).leader
+        first = self.member(names[0]).leader if names else None
         if first is None or first.name not in names:
             return None
         for name in names:
@@ -450,8 +472,8 @@ class AsyncGroup:
 
     async def close(self) -> None:
         """Cancel spawned code, let all members leave, and end what still runs then."""
-        if self._pauses is not None:
-            self._pauses.stop()
+        if self._chance is not None:
+            self._chance.stop()
         for name in self.paused:
             self.resume(name)
         dead = {task for process in self._buried for task in process.tasks}  # only for `in`
@@ -500,6 +522,7 @@ class AsyncGroup:
     async def _join(self, seat: _Seat) -> Member:
         seat.incarnations += 1
         process = MemberProcess(seat.name)
+        process.clock = self._clock_of(seat)
         context = of_members(process.context())
         transport = context.run(MemoryTransport, self.network, seat.endpoint)
         try:
@@ -528,9 +551,17 @@ class AsyncGroup:
         seat.holder = _Holder(process, transport, member)
         seat.holder.recording = self._apart(self._record(seat.name, member))
         self.changes.append(MemberChange(self.loop.time(), seat.name, "joined"))
-        if self._pauses is not None and seat.incarnations == 1:
-            self._pauses.watch(seat.name, seat.endpoint[1] - FIRST_PORT + 1)
+        if self._chance is not None and seat.incarnations == 1:
+            self._chance.watch(seat.name, seat.endpoint[1] - FIRST_PORT + 1)
         return member
+
+    def _clock_of(self, seat: _Seat) -> DriftingClock | None:
+        """A clock of its own, if clocks drift: the same in all processes of a member."""
+        drift = 0.0 if self.environment is None else self.environment.drift
+        if not drift:
+            return None
+        stream = Stream(derive(self.seed, "clock", seat.name))
+        return DriftingClock(self.loop.member_clock, 1.0 + stream.uniform(-drift, drift))
 
     def _seeds(self, seat: _Seat) -> list[str]:
         others = [other for other in self._seats.values() if other is not seat]

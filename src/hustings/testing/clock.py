@@ -66,10 +66,11 @@ class MemberProcess:
     While a process is held, its callbacks wait, and so do its timers once they are due.
     """
 
-    __slots__ = ("held", "name", "tasks")
+    __slots__ = ("clock", "held", "name", "tasks")
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.clock: DriftingClock | None = None  # its own, if clocks drift
         self.held: list[asyncio.Handle] | None = None  # what waits, if it is held
         self.tasks: dict[asyncio.Task[Any], None] = {}  # its coroutines that have not ended
 
@@ -175,7 +176,7 @@ class _MemberTimer(_Timer):
         self.rank = (when, self.rank[1])
 
     def _run(self) -> None:
-        self.loop.clock_of_members.reached(self.due)
+        self.loop.member_clock.reached(self.due)
         super()._run()
 
 
@@ -231,6 +232,48 @@ class MemberClock:
         return self.skipped - before
 
 
+class DriftingClock:
+    """The clock of one member, which is too fast or too slow by a constant rate.
+
+    >>> from types import SimpleNamespace
+    >>> DriftingClock(SimpleNamespace(time=lambda: 100.0), 1.01).time()
+    101.0
+    """
+
+    __slots__ = ("_true", "rate")
+
+    def __init__(self, true: MemberClock, rate: float) -> None:
+        self._true = true
+        self.rate = rate
+
+    def time(self) -> float:
+        """Seconds, as this clock counts them."""
+        return self._true.time() * self.rate
+
+    def call_later(
+        self,
+        delay: float,
+        callback: Callable[[*_Ts], object],
+        *args: *_Ts,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """Call when `delay` seconds of this clock have passed."""
+        return self.call_at(self.time() + delay, callback, *args, context=context)
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[[*_Ts], object],
+        *args: *_Ts,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """Call at the time `when` of this clock, and not a rounding error before."""
+        due = when / self.rate
+        while due * self.rate < when:
+            due = math.nextafter(due, math.inf)
+        return self._true.call_at(due, callback, *args, context=context)
+
+
 class _Jump:
     """Takes the place of a loop's selector: instead of waiting for sockets, it moves time."""
 
@@ -275,7 +318,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._selector = _Jump(self)
         self._now = 0.0
         self.registers = Registers(self.time)  # of guards in memory
-        self.clock_of_members = MemberClock(self)
+        self.member_clock = MemberClock(self)
         self.quiet_checks: list[Callable[[], bool]] = []  # one of each group on this loop
         self._skipping = 0  # blocks that have not ended
         self._clock_resolution = math.ulp(0.0)  # a timer is due at its deadline, not before
@@ -291,6 +334,13 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def time(self) -> float:
         """Virtual seconds."""
         return self._now
+
+    @property
+    def clock_of_members(self) -> MemberClock | DriftingClock:
+        """The clock of members; inside the process of a member whose clock drifts, that clock."""
+        process = _process.get()
+        own = None if process is None else process.clock
+        return self.member_clock if own is None else own
 
     # Callbacks
 
@@ -391,10 +441,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
         until = min(programs, default=self._now)
         if until - self._now < LEAST_JUMP:
             return
-        self.registers.prolong(self.clock_of_members.skip(until))
+        self.registers.prolong(self.member_clock.skip(until))
         for timer in self._scheduled:
             if isinstance(timer, _MemberTimer):
-                timer.move(timer.due + self.clock_of_members.skipped)
+                timer.move(timer.due + self.member_clock.skipped)
         heapq.heapify(self._scheduled)
 
     # Processes

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from math import ceil, inf
+from math import inf
 
 import msgspec
 
@@ -34,10 +34,9 @@ from hustings.net.wire import Direction, Frame, Wire, WireCodec
 from hustings.sim.experiment import PERFECT, SCRIPTED, Composed, Description
 from hustings.sim.resident import Composition, Resident
 from hustings.sim.traffic import FrameSize
+from hustings.testing.memory_network import CLOSING, HANDSHAKE, TCP_MORE, stream_bytes
 
 GROUP = "test"  # the label of a group in tests; a longer one makes every frame longer
-SEGMENT = 1460  # bytes that a TCP segment carries over Ethernet
-TCP_MORE = 12  # bytes that the header of TCP has more than that of UDP
 _LONG_ID = 1 << 60  # ids of real members have 64 bits
 _AGE = 1 << 50  # incarnations of real members grow with the date
 _PLACE = Place(("10.0.100.100", 7400), "member-100").text()
@@ -131,7 +130,8 @@ class FrameSizes:
         """The bytes of a sealed frame with all its headers."""
         if direction is Direction.DATAGRAM:
             return frame + self.header
-        return frame + ceil(frame / SEGMENT) * (self.header + TCP_MORE)
+        opened = (HANDSHAKE + CLOSING) * (self.header + TCP_MORE)
+        return opened + stream_bytes(frame, self.header)
 
 
 def _as_real(message: Message) -> Message:

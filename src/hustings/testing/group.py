@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -32,6 +33,14 @@ if TYPE_CHECKING:
     from hustings.sim.environment import Environment
 
 _T = TypeVar("_T")
+
+
+def _environment(given: Environment | str | Path | None) -> Environment | None:
+    if given is None:
+        return None
+    from hustings.sim.environment import environment_of  # noqa: PLC0415 (few need it)
+
+    return environment_of(given)
 
 
 class Group:
@@ -51,25 +60,31 @@ class Group:
         loss: float = 0.0,
         duplicate: float = 0.0,
         reorder: float = 0.0,
-        environment: Environment | None = None,
+        environment: Environment | str | Path | None = None,
         most_seconds: float = MOST_SECONDS,
         most_callbacks: int = MOST_CALLBACKS,
         **options: Any,
     ) -> None:
         """Delays are in seconds, the rest are probabilities; options go to `hustings.join`.
 
-        An `environment` says all of this instead, for each link, and that members pause. Members
-        are at its sites in the order of joining.
+        An `environment` (a value, a file, or the text of one) says all of this instead, for each
+        link, and lets members pause, crash and come back, sites fail, and clocks drift. Members are
+        at its sites in the order of joining.
         """
         conditions = Conditions(delay, loss, duplicate, reorder)
         if environment is not None and conditions != Conditions():
             raise BadInput(
                 "the environment decides on delay, loss, copies and reordering: leave them out"
             )
+        around = _environment(environment)
         self._loop = VirtualLoop(most_seconds=most_seconds, most_callbacks=most_callbacks)
-        self.inside = AsyncGroup(
-            self._loop, seed, group, conditions, {"protocol": protocol, **options}, environment
-        )
+        try:
+            self.inside = AsyncGroup(
+                self._loop, seed, group, conditions, {"protocol": protocol, **options}, around
+            )
+        except BadInput:
+            self._loop.close()
+            raise
 
     # Questions
 

@@ -50,6 +50,10 @@ RESEND_LONGEST = 2.0
 FAREWELL = 60.0  # seconds for which the end of a connection is told to an unreachable far end
 FIRST_PORT = 7401  # of the members of a group, in the order of joining
 HEADER = 28  # bytes of IP and UDP for each datagram
+SEGMENT = 1460  # bytes that a segment of TCP carries over Ethernet
+TCP_MORE = 12  # bytes that the header of TCP has more than that of UDP
+HANDSHAKE = 2  # segments of the caller that open a connection: one asks, one confirms
+CLOSING = 2  # segments of either side that close it
 _EPHEMERAL = 49_152  # the first of the port numbers that callers call from
 
 
@@ -123,7 +127,7 @@ class MemoryNetwork:
         With `laws` of an environment, these decide on delay and loss, and not the conditions.
         """
         self.loop = loop
-        self.clock = clock_of(loop)
+        self.clock = clock_of(loop)  # of the network: it does not drift
         self.conditions = conditions or Conditions()  # may be replaced at any time
         self.multicast = multicast
         self.laws = laws
@@ -195,13 +199,27 @@ class MemoryNetwork:
     @property
     def has_cuts(self) -> bool:
         """Whether any cut is in effect."""
-        return bool(self._cuts)
+        return bool(self._cuts) or (self.laws is not None and bool(self.laws.dark))
 
     def is_cut(self, sender: Endpoint, to: Endpoint) -> bool:
-        """Whether a cut stops what one sends to the other."""
+        """Whether a cut stops what one sends to the other, or an outage of a site."""
+        if self.laws is not None and self.laws.cut(_number(sender), _number(to)):
+            return True
         return (sender, to) in self._cuts
 
     # Datagrams
+
+    def _carry(self, source: Endpoint, to: Endpoint, size: int, *, arrives: bool = True) -> None:
+        """Count bytes, headers included, that one end sends and the other gets."""
+        self.sent[source] += size
+        if arrives:
+            self.received[to] += size
+
+    def _segments(self, line: MemoryConnection, caller: int, far: int) -> None:
+        """Count segments without data, of both ends of a connection."""
+        size = self._header + TCP_MORE
+        self._carry(line.caller, line.to, caller * size)
+        self._carry(line.to, line.caller, far * size)
 
     def reseed(self, seed: int) -> None:
         """Go on with other random numbers; what is under way arrives as it would have."""
@@ -212,7 +230,7 @@ class MemoryNetwork:
         """Send a datagram."""
         self.tally["sent"] += 1
         source = sender.endpoint
-        self.sent[source] += len(data) + self._header
+        self._carry(source, to, len(data) + self._header, arrives=False)
         rng = self._link(source, to)
         if self._is_lost(source, to, rng):
             self.tally["lost"] += 1
@@ -283,6 +301,7 @@ class MemoryNetwork:
         source = (here[0], _EPHEMERAL + self._calls % (2**16 - _EPHEMERAL))
         line = MemoryConnection(here, source, to, self.loop.create_future())
         port.lines[line] = None
+        self._segments(line, HANDSHAKE, 1)
         try:
             await self.travel(to, here)
         except asyncio.CancelledError:  # the caller stopped waiting
@@ -302,10 +321,13 @@ class MemoryNetwork:
     def say(self, line: MemoryConnection, data: bytes) -> None:
         """A frame arrives at the far end of a connection, unless the connection is closed."""
         port = self._ports.get(line.to)
-        self.sent[line.caller] += len(data) + self._header
-        if port is not None and line in port.lines:
-            self.received[line.to] += len(data) + self._header
-            port.arrive_frame(line, data)
+        size = stream_bytes(len(data), self._header)
+        if port is None or line not in port.lines:
+            self._carry(line.caller, line.to, size, arrives=False)
+            return
+        self._carry(line.caller, line.to, size)
+        self._segments(line, 0, 1)  # confirmed
+        port.arrive_frame(line, data)
 
     def forget(self, line: MemoryConnection) -> None:
         """The caller has closed the connection."""
@@ -320,8 +342,9 @@ class MemoryNetwork:
 
     def _unplug(self, line: MemoryConnection) -> None:
         port = self._ports.get(line.to)
-        if port is not None:
-            port.lines.pop(line, None)
+        if port is not None and line in port.lines:
+            del port.lines[line]
+            self._segments(line, CLOSING, CLOSING)
 
     def _tell(self, line: MemoryConnection, again: float, until: float) -> None:
         if line.ended.done() or self.clock.time() > until:
@@ -337,6 +360,15 @@ class MemoryNetwork:
     def _told(self, line: MemoryConnection) -> None:
         if not line.ended.done():
             line.ended.set_result(None)
+
+
+def stream_bytes(size: int, header: int) -> int:
+    """The bytes of data on a connection, with the headers of its segments.
+
+    >>> stream_bytes(100, HEADER), stream_bytes(2000, HEADER)
+    (140, 2080)
+    """
+    return size + -(-size // SEGMENT) * (header + TCP_MORE)
 
 
 def _number(endpoint: Endpoint) -> int:

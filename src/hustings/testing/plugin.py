@@ -89,8 +89,9 @@ class _Marked:
 
     @property
     def rough(self) -> bool:
-        """Whether the network loses, doubles or reorders anything."""
-        return any(self.options.get(name) for name in ("loss", "duplicate", "reorder"))
+        """Whether the network loses, doubles or reorders anything, or an environment may do so."""
+        rough = ("loss", "duplicate", "reorder", "environment")
+        return any(self.options.get(name) for name in rough)
 
     def drawn_runs(self) -> list[SeededRun]:
         if self.replay is not None:
@@ -322,9 +323,9 @@ def hustings_group(request: pytest.FixtureRequest) -> Iterator[Group]:
 
     run = _run(request)
     options = dict(run.plan.options)
-    if run.drawn.calm:
-        options.update(loss=0.0, duplicate=0.0, reorder=0.0)
     try:
+        if run.drawn.calm:
+            options.update(_calmed(options))
         group = Group(seed=run.drawn.seed, **options)
     except BadInput as error:
         raise pytest.UsageError(f"{request.node.nodeid}: {error}") from None
@@ -338,6 +339,15 @@ def hustings_group(request: pytest.FixtureRequest) -> Iterator[Group]:
                 f"term {state.term}"
                 for time, name, state in group.log[-SHOWN:]
             ]
+
+
+def _calmed(options: dict[str, Any]) -> dict[str, Any]:
+    """Options of the same group in calm weather."""
+    if options.get("environment") is None:
+        return {"loss": 0.0, "duplicate": 0.0, "reorder": 0.0}
+    from hustings.sim.environment import environment_of  # noqa: PLC0415 (few need it)
+
+    return {"environment": environment_of(options["environment"]).calm()}
 
 
 @pytest.fixture

@@ -51,7 +51,7 @@ class QuietTime:
 
     def __init__(self, group: WatchedGroup) -> None:
         self._group = group
-        self._clock = group.loop.clock_of_members
+        self._clock = group.loop.member_clock
         self._since = 0.0
         self._look_at = 0.0
 

@@ -1,7 +1,9 @@
-"""An environment around the members of a group in memory: its laws for each link, and its pauses.
+"""An environment around the members of a group in memory: laws for each link, and what chance does.
 
-Law: each link and each member has a random stream of its own. So what happens on one link does not
-depend on what is sent on another, and two groups with one seed meet the same pauses.
+Chance pauses members, crashes them, and lets whole sites fail, each for some time.
+
+Law: each link, each member and each site has a random stream of its own. So what happens on one
+link does not depend on what is sent on another, and two groups with one seed meet the same pauses.
 
 Members are numbered in the order of joining, from 1: with sites the first members are at the first
 site. `reseed` lets a run go on with other random numbers, and with the same past: bursts under way
@@ -14,14 +16,15 @@ import asyncio
 import math
 from collections.abc import Callable
 from contextvars import Context
+from dataclasses import dataclass
 from random import Random
 from statistics import NormalDist
 from typing import Protocol
 
+from hustings.core.errors import BadInput
 from hustings.core.streams import Stream, derive
 from hustings.sim.delay import Delay, Exponential, Fixed, Lognormal, Uniform
-from hustings.sim.environment import Environment
-from hustings.sim.pauses import Pauses
+from hustings.sim.environment import CUT, Environment
 
 _TRIES = 10_000  # draws until one is longer than what has passed
 
@@ -54,7 +57,14 @@ class LinkLaws:
 
     def __init__(self, environment: Environment) -> None:
         network = environment.network
+        if network.loss.shared or network.loss.collision:
+            raise BadInput(
+                "members in memory lose each datagram by itself: an environment with correlated "
+                "losses or collisions is for the simulator"
+            )
         self.header = environment.header
+        self.dark: dict[int, None] = {}  # sites that are cut off
+        self._sites = environment.sites
         self.duplicate = network.duplicate
         self._network = network
         self._random = StreamRandom()
@@ -65,6 +75,13 @@ class LinkLaws:
         """Whether a datagram that leaves now is lost."""
         self._random.upon(stream)
         return self._fate(now, sender, receiver)
+
+    def cut(self, sender: int, receiver: int) -> bool:
+        """Whether one of the two is at a site that is cut off, and the other is not."""
+        if self._sites is None or not self.dark:
+            return False
+        one, other = self._sites.of(sender), self._sites.of(receiver)
+        return one != other and (one in self.dark or other in self.dark)
 
     def way(self, stream: Stream, now: float, sender: int, receiver: int) -> float:
         """How long a datagram that leaves now is under way."""
@@ -79,8 +96,8 @@ class LinkLaws:
         return arrival - now
 
 
-class PausableGroup(Protocol):
-    """The group whose members pause."""
+class ChanceGroup(Protocol):
+    """The group to whose members things happen."""
 
     @property
     def up(self) -> list[str]:
@@ -96,77 +113,206 @@ class PausableGroup(Protocol):
     def resume(self, name: str) -> None:
         """It continues."""
 
+    def kill(self, name: str, *, machine: bool) -> None:
+        """A member ends without a farewell."""
 
-class MemberPauses:
-    """The pauses of all members of a group."""
+    def incarnation(self, name: str) -> int:
+        """How many processes a member has had."""
+
+    def bring_back(self, name: str, incarnation: int) -> None:
+        """It runs again, unless it has been brought back since that incarnation."""
+
+
+class MemberChance:
+    """The pauses, crashes and outages of an environment, for all members of a group.
+
+    A crash is that of a machine: others get no answer, and no refusal either.
+    """
 
     def __init__(
         self,
-        group: PausableGroup,
-        pauses: Pauses,
+        group: ChanceGroup,
+        environment: Environment,
+        laws: LinkLaws,
         seed: int,
         loop: asyncio.AbstractEventLoop,
         context: Context,
     ) -> None:
         self._group = group
-        self._pauses = pauses
-        self._seed = seed
-        self._loop = loop
-        self._context = context
-        self._random = StreamRandom()
-        self._numbers: dict[str, int] = {}
-        self._streams: dict[str, Stream] = {}
-        self._timers: dict[str, asyncio.TimerHandle] = {}
-        self._since: dict[str, float] = {}  # the beginning of each pause of this object
+        self._laws = laws
+        self._sites = environment.sites
+        self._outages = environment.outages
+        self._names: dict[int, str] = {}
+        self._down: dict[int, int] = {}  # members that have crashed: their incarnations
+        self._stopped: dict[int, dict[int, int]] = {}  # by site: members that its outage stopped
+        here = loop, context, seed
+        pauses, crashes, outages = environment.pauses, environment.crashes, environment.outages
+        self._pausing = self._crashing = self._failing = None
+        if pauses is not None:
+            law = SpellLaw(pauses.rate, pauses.length, pauses.longest)
+            self._pausing = Spells("pauses", law, self._pause, self._resume, *here)
+        if crashes is not None:
+            law = SpellLaw(crashes.rate, crashes.back)
+            self._crashing = Spells("crashes", law, self._crash, self._return, *here)
+        if outages is not None:
+            law = SpellLaw(outages.rate, outages.lasts)
+            self._failing = Spells("outages", law, self._fail, self._recover, *here)
+
+    @property
+    def _spells(self) -> list[Spells]:
+        return [one for one in (self._pausing, self._crashing, self._failing) if one is not None]
 
     def watch(self, name: str, number: int) -> None:
         """A member has joined for the first time."""
-        self._numbers[name] = number
-        self._streams[name] = Stream(derive(self._seed, "pauses", number))
-        self._wait(name)
+        if not self._names and self._failing is not None and self._sites is not None:
+            for site in range(len(self._sites.names)):
+                self._failing.watch(site)
+        self._names[number] = name
+        for spells in (self._pausing, self._crashing):
+            if spells is not None:
+                spells.watch(number)
 
     def reseed(self, seed: int) -> None:
-        """Go on with other random numbers; pauses under way have lasted as long as they have."""
-        self._seed = seed
-        now = self._loop.time()
-        for name, number in self._numbers.items():
-            self._streams[name] = stream = Stream(derive(seed, "pauses", number))
-            since = self._since.get(name)
-            if since is None:
-                self._wait(name)
-                continue
-            law, most = self._pauses.length, self._pauses.longest
-            whole = min(most, longer(law, now - since, self._random.upon(stream), number))
-            self._later(name, max(0.0, since + whole - now), self._end)
+        """Go on with other random numbers; what is under way has lasted as long as it has."""
+        for spells in self._spells:
+            spells.reseed(seed)
 
     def stop(self) -> None:
-        """No member pauses any more."""
+        """Nothing happens any more."""
+        for spells in self._spells:
+            spells.stop()
+
+    def _pause(self, number: int) -> bool:
+        name = self._names[number]
+        if name not in self._group.up or name in self._group.paused:
+            return False
+        self._group.pause(name)
+        return True
+
+    def _resume(self, number: int) -> None:
+        name = self._names[number]
+        if name in self._group.paused:  # otherwise it was killed meanwhile, or resumed by a test
+            self._group.resume(name)
+
+    def _crash(self, number: int) -> bool:
+        name = self._names[number]
+        if name not in self._group.up:
+            return False
+        self._down[number] = self._kill(name)
+        return True
+
+    def _kill(self, name: str) -> int:
+        """Its machine is gone; the number of the incarnation that has ended."""
+        self._group.kill(name, machine=True)
+        return self._group.incarnation(name)
+
+    def _return(self, number: int) -> None:
+        incarnation = self._down.pop(number)
+        site = None if self._sites is None else self._sites.of(number)
+        if site in self._stopped:
+            self._stopped[site][number] = incarnation  # its machine has no power yet
+        else:
+            self._group.bring_back(self._names[number], incarnation)
+
+    def _fail(self, site: int) -> bool:
+        assert self._sites is not None
+        if self._outages is not None and self._outages.kind == CUT:
+            self._laws.dark[site] = None
+            return True
+        self._stopped[site] = {
+            number: self._kill(name)
+            for number, name in self._names.items()
+            if self._sites.of(number) == site and name in self._group.up
+        }
+        return True
+
+    def _recover(self, site: int) -> None:
+        self._laws.dark.pop(site, None)
+        for number, incarnation in self._stopped.pop(site, {}).items():
+            self._group.bring_back(self._names[number], incarnation)
+
+
+@dataclass(frozen=True, slots=True)
+class SpellLaw:
+    """How often something happens, and how long it lasts."""
+
+    rate: float
+    length: Delay
+    longest: float = math.inf
+
+
+class Spells:
+    """Something that happens to each member, or to each site, for a while, again and again."""
+
+    def __init__(
+        self,
+        what: str,
+        law: SpellLaw,
+        begin: Callable[[int], bool],
+        end: Callable[[int], None],
+        loop: asyncio.AbstractEventLoop,
+        context: Context,
+        seed: int,
+    ) -> None:
+        """`what` names the random streams; `begin` says whether it could happen."""
+        self._what = what
+        self._law = law
+        self._begin = begin
+        self._end = end
+        self._loop = loop
+        self._context = context
+        self._seed = seed
+        self._random = StreamRandom()
+        self._streams: dict[int, Stream] = {}
+        self._timers: dict[int, asyncio.TimerHandle] = {}
+        self._since: dict[int, float] = {}  # the beginning of each spell
+
+    def watch(self, number: int) -> None:
+        """From now on it happens to this one, too."""
+        self._streams[number] = Stream(derive(self._seed, self._what, number))
+        self._wait(number)
+
+    def reseed(self, seed: int) -> None:
+        """Go on with other random numbers; spells under way have lasted as long as they have."""
+        self._seed = seed
+        now = self._loop.time()
+        for number in self._streams:
+            self._streams[number] = stream = Stream(derive(seed, self._what, number))
+            since = self._since.get(number)
+            if since is None:
+                self._wait(number)
+                continue
+            whole = longer(self._law.length, now - since, self._random.upon(stream), number)
+            whole = min(self._law.longest, whole)
+            self._later(number, max(0.0, since + whole - now), self._over)
+
+    def stop(self) -> None:
+        """Nothing happens any more."""
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
 
-    def _later(self, name: str, seconds: float, act: Callable[[str], None]) -> None:
-        if name in self._timers:
-            self._timers[name].cancel()
-        self._timers[name] = self._loop.call_later(seconds, act, name, context=self._context)
+    def _later(self, number: int, seconds: float, act: Callable[[int], None]) -> None:
+        if number in self._timers:
+            self._timers[number].cancel()
+        self._timers[number] = self._loop.call_later(seconds, act, number, context=self._context)
 
-    def _wait(self, name: str) -> None:
-        self._later(name, self._streams[name].expovariate(self._pauses.rate), self._begin)
+    def _wait(self, number: int) -> None:
+        self._later(number, self._streams[number].expovariate(self._law.rate), self._happen)
 
-    def _begin(self, name: str) -> None:
-        length = self._pauses.draw(self._random.upon(self._streams[name]), self._numbers[name])
-        if name not in self._group.up or name in self._group.paused:
-            self._wait(name)
+    def _happen(self, number: int) -> None:
+        rng = self._random.upon(self._streams[number])
+        length = min(self._law.longest, self._law.length.draw(rng, number, number))
+        if not self._begin(number):
+            self._wait(number)
             return
-        self._since[name] = self._loop.time()
-        self._group.pause(name)
-        self._later(name, length, self._end)
+        self._since[number] = self._loop.time()
+        self._later(number, length, self._over)
 
-    def _end(self, name: str) -> None:
-        del self._since[name]
-        if name in self._group.paused:  # otherwise it was killed meanwhile, or resumed by a test
-            self._group.resume(name)
-        self._wait(name)
+    def _over(self, number: int) -> None:
+        del self._since[number]
+        self._end(number)
+        self._wait(number)
 
 
 def longer(law: Delay, passed: float, rng: Random, member: int) -> float:

@@ -13,7 +13,7 @@ import pytest
 from hustings import lab
 from hustings.core.errors import BadInput
 from hustings.lab.comparison import Comparison
-from hustings.lab.options import environment_of
+from hustings.sim.environment import environment_of
 from tests.unit.cli.commands import Hustings, in_process
 
 TEXT = """[sites]

@@ -22,7 +22,7 @@ def files() -> dict[str, str]:
 
 def test_every_block_of_python_is_a_file_of_its_own() -> None:
     text = CHAPTER.read_text(encoding="utf-8")
-    assert text.count("```python\n") == len(files()) == 6
+    assert text.count("```python\n") == len(files()) == 7
 
 
 def written(folder: Path) -> str:

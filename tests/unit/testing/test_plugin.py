@@ -85,6 +85,19 @@ def test_a_failure_becomes_small_and_its_line_replays_it(tmp_path: Path) -> None
     assert not again.said("the first to fail")
 
 
+def test_an_environment_is_calmed_for_a_smaller_run(tmp_path: Path) -> None:
+    (tmp_path / "e.toml").write_text(
+        "[delay]\nwithin = '1ms'\n[loss]\nrate = '2%'\nburst = 3\n"
+        "[crashes]\nrate = '1/h'\nback = '2s'\n"
+    )
+    ended = run(tmp_path, SPLIT.replace("loss=0.1", "environment='e.toml'"))
+    assert ended.code == 1
+    assert replay_of(ended).endswith(" calm")
+    (tmp_path / "e.toml").write_text("[delay]\nwithin = '1 furlong'\n")
+    refused = run(tmp_path, SPLIT.replace("loss=0.1", "environment='e.toml'"))
+    assert refused.said("e.toml, line 2: delay.within: '1 furlong' is no law of times")
+
+
 def test_a_failure_is_shown_as_it_is_if_there_is_no_time_for_smaller_ones(tmp_path: Path) -> None:
     ended = run(tmp_path, SPLIT, "--hustings-shrink=0")
     assert ended.code == 1

@@ -16,6 +16,7 @@ import logging
 import re
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -85,7 +86,8 @@ class Deployment:
                 Group(
                     seed=self.seed,
                     group=GROUP,
-                    environment=self.environment,
+                    # Crashes and outages are played at moments that the caller chooses.
+                    environment=replace(self.environment, crashes=None, outages=None),
                     key=Key(derive(self.seed, "key").to_bytes(8, "big") * 4),
                     insecure=False,
                     most_seconds=MOST_SECONDS,
