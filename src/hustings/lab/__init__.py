@@ -21,10 +21,12 @@ if TYPE_CHECKING:
     from hustings.lab.measuring import MeasuredGroup, measure
     from hustings.lab.options import Options
     from hustings.lab.pictures import Picture, figure
-    from hustings.lab.planning import plan
+    from hustings.lab.planning import explain, plan
     from hustings.lab.plans.committee import CommitteePlan
     from hustings.lab.plans.configuration import Configuration, read_configuration
+    from hustings.lab.plans.explain import Explained
     from hustings.lab.plans.goals import GroupGoals
+    from hustings.lab.plans.planned import GroupPlan
     from hustings.lab.plans.verify import Verification, verify
     from hustings.lab.plans.virtual import ObservedGroup, observe
     from hustings.lab.simulation import Study, simulate
@@ -38,7 +40,9 @@ __all__ = [
     "Comparison",
     "Configuration",
     "Environment",
+    "Explained",
     "GroupGoals",
+    "GroupPlan",
     "MeasuredGroup",
     "ObservedGroup",
     "Options",
@@ -50,6 +54,7 @@ __all__ = [
     "Verification",
     "check",
     "compare",
+    "explain",
     "figure",
     "measure",
     "observe",
@@ -73,12 +78,14 @@ _MODULES = {
     ".measuring": ("MeasuredGroup", "measure"),
     ".options": ("Options",),
     ".pictures": ("Picture", "figure"),
-    ".planning": ("plan",),
+    ".planning": ("explain", "plan"),
     ".plans.committee": ("CommitteePlan",),
     ".plans.configuration": ("Configuration", "read_configuration"),
+    ".plans.explain": ("Explained",),
     ".plans.goals": ("GroupGoals",),
     ".plans.verify": ("Verification", "verify"),
     ".plans.virtual": ("ObservedGroup", "observe"),
+    ".plans.planned": ("GroupPlan",),
     ".simulation": ("Study", "simulate"),
     ".swarming": ("Swarmed", "swarm"),
     ".sweeping": ("Sweep", "sweep", "sweep_file"),

@@ -258,7 +258,9 @@ def wrong(configuration: Configuration, environment: Environment) -> Span:
         return Span(low, high, "pauses longer than the lease can bear")
     surely = max(at.longest + at.elects, at.stall) + way
     low = rate * pause_tail(pauses, surely) if math.isfinite(surely) else 0.0
-    spare = at.patience - at.period - way
+    # Gossip forgets a silent leader, too, and passes older news on meanwhile.
+    gossip = max(0.0, at.forgotten - _news(configuration, environment))
+    spare = min(at.patience, gossip) - at.period - way
     followers = members_of(environment) - 1
     windows = followers * missed(loss, at.beats) / at.period
     high = rate * pause_tail(pauses, max(0.0, spare)) + windows
