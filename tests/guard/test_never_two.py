@@ -50,7 +50,7 @@ async def main(group, url, ttl, journal):
                         now = time.monotonic()
                         term.check()  # if it leads now, it also led then
                         os.write(file, f"{os.getpid()} {term.token} {now}\\n".encode())
-                        await asyncio.sleep(0.002)
+                        await asyncio.sleep(0.004)
             except hustings.LeadershipLost:
                 pass
 

@@ -72,7 +72,7 @@ def exceeds(one: Sample, other: Sample) -> bool:
 @pytest.mark.parametrize("model, loss", MODELS[:2])
 def test_holds_the_delay_does_not_depend_on_the_number(model: str, loss: float) -> None:
     """5.3.1.1, 5.3.1.2: without loss, and with correlated loss."""
-    for n, runs in ((2, 300), (10, 200), (50, 80), (200, 30)):
+    for n, runs in ((2, 180), (10, 120), (50, 50), (200, 20)):
         found = started("le-s", n, model, loss, runs)["tmax"]
         assert agrees(found, 0.5 + loss / (1 - loss)), (n, found)
 
@@ -80,7 +80,7 @@ def test_holds_the_delay_does_not_depend_on_the_number(model: str, loss: float) 
 def test_fails_the_uncorrelated_delay_is_bounded() -> None:
     """5.4.1 calls it asymptotic: it grows with log N (E7)."""
     found = {}
-    for n, runs, value in ((2, 300, 1.17), (10, 200, 3.08), (50, 100, 4.90), (200, 60, 6.42)):
+    for n, runs, value in ((2, 180, 1.17), (10, 120, 3.08), (50, 60, 4.90), (200, 40, 6.42)):
         found[n] = started("le-s", n, *LOSSY, runs)["tmax"]
         assert agrees(found[n], delay.tmax(n, LOSS, "uncorrelated", UNIFORM))
         assert delay.tmax(n, LOSS, "uncorrelated", UNIFORM) == pytest.approx(value, abs=0.05)
@@ -95,7 +95,7 @@ BIG = [10**2, 10**3, 10**4, 10**5, 10**6]
 
 def test_holds_le_s_is_later_than_al_by_its_sleep() -> None:
     """5.4.2, for small N; in fact for all N."""
-    for n, runs in ((2, 300), (20, 120), (70, 40)):
+    for n, runs in ((2, 180), (20, 80), (70, 30)):
         le_s, al = (started(kind, n, *LOSSY, runs)["tmax"] for kind in ("le-s", "al"))
         assert agrees(gap(le_s, al), UNIFORM.mean), n
     for n in (500, 10**6):
@@ -174,28 +174,28 @@ def test_holds_le_m_beats_le_s() -> None:
         le_s, le_m = (started(kind, 20, model, loss, 150) for kind in ("le-s", "le-m"))
         assert agrees(gap(le_s["tmax"], le_m["tmax"]), 1 / 2 - 1 / 21), model
         assert exceeds(le_s["num_msgs"], le_m["num_msgs"]), model
-    le_s, le_m = (started(kind, 100, *LOSSY, 60) for kind in ("le-s", "le-m"))
+    le_s, le_m = (started(kind, 100, *LOSSY, 40) for kind in ("le-s", "le-m"))
     assert score(le_s["num_msgs"], 24.6, slack=0.1) <= LIMIT
     assert score(le_m["num_msgs"], 17.9, slack=0.1) <= LIMIT
 
 
 def test_depends_sup_is_a_lower_bound_of_le_m() -> None:
     """5.4.3: without loss only if SUP ends when all know (E28); in every lossy cell."""
-    le_m, sup = (started(kind, 100, "none", 0.0, 100) for kind in ("le-m", "sup"))
+    le_m, sup = (started(kind, 100, "none", 0.0, 60) for kind in ("le-m", "sup"))
     assert exceeds(sup["tmax"], le_m["tmax"])
     assert agrees(gap(sup["t_halt"], le_m["tmax"]), DELTA)
     for loss in (0.1, 0.4, 0.7):
         for n in (2, 3, 5, 10, 20, 50, 100, 200, 500):
             least = suppression.tmax(n, loss, UNIFORM, D=DELTA)
             assert least < delay.tmax_first_waker(n, loss, "correlated", UNIFORM)
-        le_m, sup = (started(k, 20, "uncorrelated", loss, 100) for k in ("le-m", "sup"))
+        le_m, sup = (started(k, 20, "uncorrelated", loss, 60) for k in ("le-m", "sup"))
         assert exceeds(le_m["tmax"], sup["tmax"]), loss
 
 
 def test_holds_le_s_takes_more_than_sup() -> None:
     """5.4.1: in messages and time; but without loss the first round differs by H_N - 1.1 only."""
     for model, loss in MODELS:
-        for n, runs in ((10, 250), (100, 90)):
+        for n, runs in ((10, 150), (100, 55)):
             le_s, sup = (started(kind, n, model, loss, runs) for kind in ("le-s", "sup"))
             assert exceeds(le_s["tmax"], sup["tmax"]), (model, n)
             assert exceeds(le_s["num_msgs"], sup["num_msgs"]), (model, n)
@@ -218,7 +218,7 @@ def test_holds_uncorrelated_loss_is_the_worst() -> None:
         sup = [_mean(enumeration.first_round("sup", n, loss, model)) for model, _ in MODELS[1:]]
         assert (sup[1] > sup[0]) is (n > 2)
     for kind in ("le-a", "le-s", "le-m"):
-        one, each = (started(kind, 20, model, LOSS, 100) for model, _ in MODELS[1:])
+        one, each = (started(kind, 20, model, LOSS, 60) for model, _ in MODELS[1:])
         assert exceeds(each["tmax"], one["tmax"]), kind
         assert exceeds(each["num_msgs"], one["num_msgs"]), kind
     nearly = started("sup", 500, *LOSSY, 20)["num_msgs"]

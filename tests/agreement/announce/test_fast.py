@@ -236,6 +236,7 @@ COIN = "lost = below(key, member, bar)"
 REUSED = "lost = below(key, member // 2, bar)"
 COMPILED = "import borrowed, compiled, inlined\n"
 ONCE = "import borrowed\nfrom numba import njit as compiled, njit as inlined\n"  # nothing is kept
+CALLERS = ("hear_leader", "arrive", "play_run", "race")  # of the coin, and of each other
 
 
 def broken(folder: Path) -> ModuleType:
@@ -249,6 +250,9 @@ def broken(folder: Path) -> ModuleType:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    for name, whole in vars(race).items():
+        if hasattr(whole, "py_func") and name not in CALLERS:
+            setattr(module, name, whole)  # which is compiled
     return module
 
 

@@ -175,7 +175,7 @@ def test_small_groups_of_the_transcription(model: str) -> None:
         for n in (2, 3, 4):
             loss = 0.0 if model == "none" else 0.4
             delta = 0.3 if algorithm == "le-a" else 0.0
-            runs = list(starts(algorithm, n, model, loss, 800, delta=delta))
+            runs = list(starts(algorithm, n, model, loss, 500, delta=delta))
             exact = enumeration.expected(algorithm, n, Fraction(str(loss)), model)
             for name, value in (
                 ("num_msgs", exact.messages),

@@ -110,6 +110,7 @@ REUSED = "        lost = coin(run.stream, p_ucastl) if sent == 1 else lost\n    
 FIRST = "    sent = 0\n"
 COMPILED = "from hustings.lab.kernels.compiling import compiled"
 ONCE = "from numba import njit as compiled"  # nothing is kept of it
+CALLERS = ("_tell", "relay", "_round", "play", "play_runs")  # of the coin, and of each other
 PHASE = "from hustings.lab.kernels.probabilistic.relay_phase import"
 
 
@@ -128,6 +129,9 @@ def changed(folder: Path, name: str, whole: ModuleType, *changes: tuple[str, str
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)
+    for own, each in vars(whole).items():
+        if hasattr(each, "py_func") and own not in CALLERS:
+            setattr(module, own, each)  # which is compiled
     return module
 
 
