@@ -239,10 +239,10 @@ def test_without_matplotlib_tables_and_the_list_are_there(tmp_path: Path) -> Non
 @pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_keeps_what_is_done(tmp_path: Path) -> None:
     """The next call plays only what is missing."""
-    arguments = ["figure", "announce-5.10", "--runs", "8", "--jobs", "2", "--json"]
+    arguments = ["figure", "announce-5.10", "--runs", "8", "--json"]
     cells = tmp_path / "figures" / "cells"
     with subprocess.Popen(
-        [*COMMAND, *arguments],
+        [*COMMAND, *arguments, "--jobs", "2"],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -261,7 +261,7 @@ def test_ctrl_c_keeps_what_is_done(tmp_path: Path) -> None:
     kept = {path: path.stat().st_mtime_ns for path in cells.iterdir()}
     assert all(path.suffix == ".json" for path in kept)
     assert not (tmp_path / "figures" / "announce-5.10.csv").exists()
-    again = in_own_process(*arguments, cwd=tmp_path)
+    again = in_own_process(*arguments, "--jobs", "1", cwd=tmp_path)
     assert again.code == 0
     assert len(list(cells.iterdir())) > len(kept)
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
