@@ -26,7 +26,7 @@ from hustings.lab.plans.configuration import Configuration
 from hustings.lab.plans.intervals import poisson_rate
 from hustings.lab.plans.namespaces import EnvironmentLaws, obstacle
 from hustings.lab.plans.real_group import NotVerified
-from hustings.lab.plans.verify import reduced, shown, verify
+from hustings.lab.plans.verify import reduced, scaled_back, shown, verify
 from hustings.lab.plans.virtual import ObservedGroup, observe
 from hustings.sim.environment import parse_environment
 
@@ -196,6 +196,28 @@ def test_the_switch_has_the_losses_and_delays_of_the_environment() -> None:
     assert sum(lost) / len(lost) == pytest.approx(0.01, rel=0.2)
     assert sum(lost) / bursts == pytest.approx(3.0, rel=0.2)
     assert times[len(times) // 2] == pytest.approx(0.005, rel=0.02)
+
+
+@pytest.mark.parametrize("usual, caused", [(0.05, 0.0), (0.0, 0.004), (0.03, 0.002)])
+def test_frequent_pauses_are_scaled_back_and_other_causes_are_not(
+    usual: float, caused: float
+) -> None:
+    """`caused` is by pauses, which come twenty times as often in a part of the time."""
+    hits = 0
+    for seed in range(100):
+        rng = random.Random(seed)
+
+        def count(rate: float, seconds: float, rng: random.Random = rng) -> int:
+            at, found = 0.0, 0
+            while rate and (at := at + rng.expovariate(rate)) < seconds:
+                found += 1
+            return found
+
+        calm = count(usual + caused, 60.0)
+        paused = count(usual + 20 * caused, 90.0)
+        found = scaled_back((calm, 60.0), (paused, 90.0), 20.0)
+        hits += found.low <= usual + caused <= found.high
+    assert hits >= 98
 
 
 def test_numbers_as_people_read_them() -> None:

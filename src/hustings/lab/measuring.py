@@ -168,12 +168,16 @@ def _group(
 def _own_host(seeds: Sequence[Address]) -> str:
     """The address of this machine from which the seeds are reached."""
     for seed in seeds:
-        host = source_to(seed.host) if seed.ip is not None else None
-        if seed.ip is None:
-            host = source_to(next(iter(asyncio.run(resolve(seed))), ("", 0))[0])
+        number = seed.host if seed.ip is not None else _running(_number(seed))
+        host = source_to(number) if number else None
         if host is not None:
             return f"[{host}]" if ":" in host else host
     return "127.0.0.1"
+
+
+async def _number(seed: Address) -> str:
+    found = await resolve(seed)
+    return found[0][0] if found else ""
 
 
 def sites_by(networks: Mapping[str, Sequence[str]]) -> SiteOf:

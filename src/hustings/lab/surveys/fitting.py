@@ -257,8 +257,9 @@ def _line(points: Sequence[tuple[float, float]], confidence: float) -> Interval 
 def rounded_time(seconds: float) -> float:
     """To three digits, and so that it can be written with its unit.
 
-    >>> rounded_time(0.0002391), rounded_time(0.02424)
-    (0.000239, 0.0242)
+    >>> from hustings.core.quantities import write_duration
+    >>> write_duration(rounded_time(0.0002391)), write_duration(rounded_time(0.01614))
+    ('239us', '16.1ms')
     """
     if not 1e-7 < seconds < 1.0:
         return _rounded(seconds)
