@@ -456,6 +456,7 @@ class _Trial:
         samples = f"{calm[0]} in {calm[1]:.0f} s of calm"
         if self.pauses:
             samples += f", {paused[0]} in {paused[1]:.0f} s with {self.pauses} pauses"
+        samples += f": at most {shown(found.high, '/s')}"
         return VerifiedRow("wrong failovers", "/s", expected, found.value, samples, fits)
 
     def _two_leaders(self, history: History, predicted: ObservedGroup) -> VerifiedRow:
