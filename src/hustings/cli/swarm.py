@@ -71,6 +71,13 @@ TOLD = {
     help="Clocks break the bound that members are told: overlapping leaders are counted, and "
     "tokens and the register must still hold.",
 )
+@click.option(
+    "--environment",
+    default=None,
+    metavar="FILE",
+    help="The network, pauses, drift and outages of an environment file, and not drawn ones. Time "
+    "counts in its longest delay.",
+)
 @click.option("--trace", is_flag=True, help="Draw the world; needs --seeds 1.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def swarm(
@@ -81,6 +88,7 @@ def swarm(
     jobs: int,
     where: str | None,
     beyond: bool,
+    environment: str | None,
     trace: bool,
     as_json: bool,
 ) -> int:
@@ -98,7 +106,8 @@ def swarm(
     if trace and (seeds > 1 or as_json):
         raise BadInput("--trace draws one world: it goes with --seeds 1 and without --json")
     if trace:
-        return _draw(drawn(guards, protocols, beyond=beyond), first)
+        worlds = drawn(guards, protocols, beyond=beyond, environment=environment)
+        return _draw(worlds, first)
     with progress() as tell:
         found = lab_swarm(
             seeds=seeds,
@@ -106,6 +115,7 @@ def swarm(
             guards=guards,
             protocols=protocols,
             beyond=beyond,
+            environment=environment,
             jobs=jobs,
             on=where,
             tell=tell,

@@ -544,15 +544,17 @@ TABLES = (
 )
 
 
-def _environment_word(name: str, value: object) -> str | None:
-    """The file's name, or the text of one."""
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, Path):
+def environment_word(value: object) -> str:
+    """What a user types for an environment: the file's name, or the text of one."""
+    if isinstance(value, str | Path):
         return str(value)
     if isinstance(value, Environment):
         return value.to_toml()
-    raise BadInput(f"{name} is to be a file or an Environment, not {type(value).__name__}")
+    raise BadInput(f"environment is to be a file or an Environment, not {type(value).__name__}")
+
+
+def _environment_word(name: str, value: object) -> str | None:
+    return None if value is None else environment_word(value)
 
 
 _DEFAULTS = {each.name: each.default for each in fields(Options)}

@@ -8,11 +8,12 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from html import escape
+from pathlib import Path
 from typing import Any
 
 from hustings.core.choice import MemberId
 from hustings.core.errors import BadInput, UnknownName
-from hustings.lab.options import named
+from hustings.lab.options import environment_word, named
 from hustings.lab.runs.block import Column
 from hustings.lab.runs.executors import PROCESSES, open_pool
 from hustings.lab.runs.playing import Series, Tell, play_all
@@ -21,6 +22,7 @@ from hustings.lab.tables import Table, as_html, plotted
 from hustings.layers.lease import LeaseConfig
 from hustings.protocols.registry import CATALOGUE, Protocol, Use, find, use_of
 from hustings.sim.checkers import Verdict
+from hustings.sim.environment import Environment, environment_of
 from hustings.sim.random_election import RandomElection
 from hustings.sim.swarm import GUARDS, Asking, Elect, Entry, Played, Swarm, play
 
@@ -156,21 +158,28 @@ def swarm(
     guards: Sequence[str] = (),
     protocols: Sequence[Protocol] = (),
     beyond: bool = False,
+    environment: str | Path | Environment | None = None,
     jobs: int = 1,
     on: str | Executor | None = None,
     tell: Tell | None = None,
 ) -> Swarmed:
     """Draw whole worlds with many faults from seeds, and judge them: as `hustings swarm`.
 
+    In an `environment` (a value, a file, or the text of one) the network, pauses and the drift of
+    clocks are its own, and sites fail. Time counts in its longest delay.
+
     >>> swarm(protocols=["bully"], seeds=3).failed
     0
     """
-    worlds = drawn(guards, protocols, beyond=beyond)
+    worlds = drawn(guards, protocols, beyond=beyond, environment=environment)
     tally = play_worlds(worlds, first, seeds, jobs, on, tell)
     names = [_word(each) for each in protocols]
-    replays = [replay(seed, tuple(guards), tuple(names), beyond) for seed, _ in tally.failures]
+    around = [] if environment is None else [f"--environment={environment_word(environment)}"]
+    replays = [
+        replay(seed, tuple(guards), tuple(names), beyond, around) for seed, _ in tally.failures
+    ]
     words = [f"--seeds={seeds}", f"--first={first}", *(f"--guard={each}" for each in guards)]
-    words += [f"--protocol={each}" for each in names] + (["--beyond"] if beyond else [])
+    words += [f"--protocol={each}" for each in names] + (["--beyond"] if beyond else []) + around
     command = shlex.join(["hustings", "swarm", *words]) if all(map(_named, protocols)) else ""
     return Swarmed(tally, first, beyond, replays, command)
 
@@ -216,7 +225,13 @@ def play_block(swarm: Swarm, first: int, last: int) -> list[Played]:
     return [play(swarm, seed) for seed in range(first, last)]
 
 
-def drawn(guards: Sequence[str], protocols: Sequence[Protocol], *, beyond: bool) -> Swarm:
+def drawn(
+    guards: Sequence[str],
+    protocols: Sequence[Protocol],
+    *,
+    beyond: bool,
+    environment: str | Path | Environment | None = None,
+) -> Swarm:
     """What worlds are drawn from."""
     return Swarm(
         entries=tuple(entry(name) for name in protocols or tuple(ENTRIES)),
@@ -224,6 +239,7 @@ def drawn(guards: Sequence[str], protocols: Sequence[Protocol], *, beyond: bool)
         with_quorum=with_quorum,
         votes=votes,
         beyond=beyond,
+        environment=None if environment is None else environment_of(environment),
     )
 
 
@@ -275,8 +291,19 @@ def guards_of(typed: tuple[str, ...]) -> tuple[str, ...]:
     return typed or ("memory", "quorum")
 
 
-def replay(seed: int, guards: tuple[str, ...], protocols: tuple[str, ...], beyond: bool) -> str:
+def replay(
+    seed: int,
+    guards: tuple[str, ...],
+    protocols: tuple[str, ...],
+    beyond: bool,
+    around: Sequence[str] = (),
+) -> str:
     """A command line that plays one seed again and draws it."""
     chosen = [f"--guard {name}" for name in guards] + [f"--protocol {name}" for name in protocols]
-    words = ["hustings swarm", *chosen, *(["--beyond"] if beyond else [])]
+    words = [
+        "hustings swarm",
+        *chosen,
+        *(["--beyond"] if beyond else []),
+        *map(shlex.quote, around),
+    ]
     return " ".join([*words, f"--first {seed} --seeds 1 --trace"])

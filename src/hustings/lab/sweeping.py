@@ -22,7 +22,7 @@ from typing import Any, cast
 from hustings.core.errors import BadInput
 from hustings.core.streams import derive
 from hustings.extras import install_command
-from hustings.lab.options import Options, named
+from hustings.lab.options import Options, environment_word, named
 from hustings.lab.runs.executors import MAX_JOBS
 from hustings.lab.runs.playing import Tell
 from hustings.lab.simulation import Goals, check_jobs, prepare
@@ -295,10 +295,8 @@ def _points(words: Mapping[str, Any], goals: Goals) -> tuple[list[SweepPoint], t
 def _label(value: Any) -> Value:
     if isinstance(value, type):
         return find(value).about.name
-    if isinstance(value, Environment):
-        return value.to_toml()
-    if isinstance(value, Path):
-        return str(value)
+    if isinstance(value, Environment | Path):
+        return environment_word(value)
     return value if isinstance(value, str | int | float) else " ".join(map(str, value))
 
 

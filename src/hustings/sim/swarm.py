@@ -29,12 +29,14 @@ from hustings.core.outcome import Elected, Guarantee
 from hustings.core.streams import Stream, derive
 from hustings.layers.lease import LeaseConfig, LeaseLayer
 from hustings.sim.checkers import Checker, Verdict, attach
+from hustings.sim.environment import Environment
 from hustings.sim.faults import Happening, schedule
 from hustings.sim.guarding import Grant, Holder, MemoryGuard
 from hustings.sim.safety import Grants, Holders, Settles, Tokens, Windows
 from hustings.sim.swarm_drawing import (
     QUIET,
     Disks,
+    ScaledEnvironment,
     Scene,
     Votes,
     draw_happenings,
@@ -167,8 +169,11 @@ class Swarm:
     wrap: Wrap = LeaseLayer
     guarding: Guarding = MemoryGuard
     fenced: bool = True
+    environment: Environment | None = None  # says the network, pauses and outages
 
     def __post_init__(self) -> None:
+        if self.environment is not None and self.beyond and not self.environment.drift:
+            raise BadInput("clocks cannot break a bound of 0: the environment needs a drift")
         if not self.entries or not self.guards:
             raise BadInput("a swarm needs at least one election and one guard")
         if QUORUM in self.guards and self.with_quorum is None:
@@ -229,6 +234,9 @@ def _draw(swarm: Swarm, stream: Stream) -> _Drawn:
     guard = NONE if entry.leased else stream.choice(swarm.guards)
     # A bound of zero cannot be broken by a factor.
     drift = stream.choice(_DRIFTS[1:] if swarm.beyond else _DRIFTS)
+    environment = swarm.environment
+    if environment is not None:
+        drift = environment.drift
     lease = LeaseConfig(ttl=stream.choice(_TTLS), drift=drift)
     votes = guard == QUORUM or entry.leased
     number = stream.choice((3, 3, 3, 5)) if votes else 0
@@ -247,6 +255,7 @@ def _draw(swarm: Swarm, stream: Stream) -> _Drawn:
         begin=begin,
         horizon=horizon,
         calm=horizon + 10.0,
+        surroundings=None if environment is None else ScaledEnvironment.of(environment, ids),
     )
     choice = parse_choice(stream.choice(_CHOICES))
     candidates = [candidate(member, cpu=1 + stream.below(3)) for member in ids]

@@ -6,14 +6,17 @@ that a world with one fault of every kind never reaches.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
+from random import Random
 
 from hustings.core.choice import MemberId
+from hustings.core.errors import BadInput
 from hustings.core.outcome import Elected
 from hustings.core.streams import Stream
 from hustings.sim.delay import Delay, Fixed, Lognormal, Uniform
+from hustings.sim.environment import CUT, Environment
 from hustings.sim.faults import (
     EMPTY_DISK,
     Alive,
@@ -32,9 +35,10 @@ from hustings.sim.faults import (
     Weather,
 )
 from hustings.sim.guarding import GUARD
-from hustings.sim.loss import NoLoss, Uncorrelated
+from hustings.sim.loss import Fate, Loss, NoLoss, Uncorrelated
 from hustings.sim.member import Status
 from hustings.sim.network import Network
+from hustings.sim.sites import SiteLoss
 from hustings.sim.world import World
 
 DATE = 1000.0  # how much the date grows in a unit of time: more than tokens ever do
@@ -178,6 +182,97 @@ class Scene:
     begin: float  # no fault before: voters that never voted wait for one lease
     horizon: float  # no fault begins later,
     calm: float  # and everything is over by then
+    surroundings: ScaledEnvironment | None = None  # where the network is not drawn
+
+
+@dataclass(frozen=True, slots=True)
+class ScaledDelay(Delay):
+    """Another law, in a longer unit of time, for members that stand for members of its group."""
+
+    name = "scaled"
+
+    law: Delay
+    unit: float
+    stands_for: Mapping[MemberId, MemberId]
+
+    def draw(self, rng: Random, sender: MemberId, receiver: MemberId) -> float:
+        here, there = self.stands_for[sender], self.stands_for[receiver]
+        return self.law.draw(rng, here, there) / self.unit
+
+    @property
+    def bound(self) -> float:
+        return self.law.bound / self.unit
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedLoss(Loss):
+    """Another loss, for members that stand for members of its group."""
+
+    name = "placed"
+
+    loss: Loss = NoLoss()  # noqa: RUF009 (frozen)
+    stands_for: Mapping[MemberId, MemberId] = field(default_factory=dict)
+
+    def fate(self, chance: Random) -> Fate:
+        fate, stands_for = self.loss.fate(chance), self.stands_for
+        return lambda now, sender, receiver: fate(now, stands_for[sender], stands_for[receiver])
+
+
+@dataclass(frozen=True, slots=True)
+class ScaledEnvironment:
+    """An environment for a small group of the swarm, in units of the longest delay.
+
+    The few members that a seed draws stand for members of the whole group: they are spread over its
+    sites in their order. A guard in one place is at the first site.
+    """
+
+    environment: Environment
+    unit: float  # seconds: the bound on delays
+    stands_for: Mapping[MemberId, MemberId]
+
+    @classmethod
+    def of(cls, environment: Environment, ids: Sequence[MemberId]) -> ScaledEnvironment:
+        """The environment for the members with these ids."""
+        unit = environment.network.delay.bound
+        if unit <= 0.0:
+            raise BadInput("a swarm counts time in delays: the environment needs a delay > 0")
+        whole = environment.members or len(ids)
+        spread = {
+            one: 1 + (2 * place + 1) * whole // (2 * len(ids)) for place, one in enumerate(ids)
+        }
+        return cls(environment, unit, {GUARD: 1, **spread})
+
+    @property
+    def network(self) -> Network:
+        """The network during the time of faults."""
+        network = self.environment.network
+        loss = network.loss
+        if isinstance(loss, SiteLoss):
+            loss = PlacedLoss(loss.p, loss=loss, stands_for=self.stands_for)
+        return replace(
+            network,
+            delay=ScaledDelay(network.delay, self.unit, self.stands_for),
+            loss=loss,
+            hold_back=network.hold_back / self.unit,
+        )
+
+    def site(self, member: MemberId) -> int:
+        """The number of the site where a member stands."""
+        sites = self.environment.sites
+        return 0 if sites is None else sites.of(self.stands_for[member])
+
+    def pause(self, stream: Stream, member: MemberId) -> float | None:
+        """How long a pause of a member takes, if the environment says so."""
+        pauses = self.environment.pauses
+        if pauses is None:
+            return None
+        return pauses.draw(Random(stream.bits()), self.stands_for[member]) / self.unit
+
+    def outage(self, stream: Stream) -> float:
+        """How long an outage takes."""
+        outages = self.environment.outages
+        assert outages is not None
+        return outages.lasts.draw(Random(stream.bits()), 1, 1) / self.unit
 
 
 def draw_network(stream: Stream) -> Network:
@@ -200,13 +295,17 @@ def draw_rate(stream: Stream, drift: float) -> float:
 
 def draw_happenings(stream: Stream, scene: Scene) -> list[Happening]:
     """All that happens, and the calm after it."""
-    known = [kind for kind in _KINDS if stream.below(3)] or [_crash]
+    around = scene.surroundings
+    failing = around is not None and around.environment.outages is not None
+    kinds = (*_KINDS, _outage, _outage) if failing else _KINDS
+    known = [kind for kind in kinds if stream.below(3)] or [_crash]
     begin = scene.begin
     happenings: list[Happening] = [
         Call(member=one, at=begin) for one in scene.ids if stream.below(2)
     ]
     worse = begin + stream.choice((0.0, 5.0, 10.0))
-    happenings.append(Weather(network=draw_network(stream), at=worse))
+    network = draw_network(stream) if around is None else around.network
+    happenings.append(Weather(network=network, at=worse))
     for number in range(2 + stream.below(10)):
         happenings += stream.choice(known)(stream, scene, str(number))
     for _ in range(3):  # some elections wait for a call
@@ -294,9 +393,12 @@ def _lose_all(stream: Stream, scene: Scene, name: str) -> list[Happening]:
 
 
 def _pause(stream: Stream, scene: Scene, name: str) -> list[Happening]:
-    """Pause for a short time, or for about as long as a lease."""
+    """Pause for a short time, or for about as long as a lease; or as the environment says."""
     member = stream.choice(scene.ids)
     at, end = _when(stream, scene, stream.choice((3.0, 1.5 * scene.ttl)))
+    around = scene.surroundings
+    if around is not None and (length := around.pause(stream, member)) is not None:
+        end = min(at + length, scene.calm)
     return [Pause(member=member, at=at), Resume(member=member, at=end)]
 
 
@@ -349,6 +451,24 @@ def _depose(stream: Stream, scene: Scene, name: str) -> list[Happening]:
             central=scene.central,
         )
     ]
+
+
+def _outage(stream: Stream, scene: Scene, name: str) -> list[Happening]:
+    """A whole site is cut off, or all its members crash at once."""
+    around = scene.surroundings
+    assert around is not None
+    site = around.site(stream.choice(scene.ids))
+    inside = tuple(one for one in scene.ids if around.site(one) == site)
+    rest = tuple(one for one in scene.ids if around.site(one) != site)
+    at = stream.uniform(scene.begin, scene.horizon)
+    end = min(at + around.outage(stream), scene.calm)
+    outages = around.environment.outages
+    if outages is not None and outages.kind != CUT:
+        down: list[Happening] = [Crash(member=one, at=at) for one in inside]
+        return [*down, *(Restart(member=one, at=end) for one in inside)]
+    if scene.central:
+        inside, rest = ((*inside, GUARD), rest) if site == 0 else (inside, (*rest, GUARD))
+    return [Partition(sides=(inside, rest), name=name, at=at), Heal(name=name, at=end)]
 
 
 _KINDS: tuple[Callable[[Stream, Scene, str], list[Happening]], ...] = (
