@@ -111,6 +111,36 @@ def test_a_wrong_prediction_is_found_out(predicted: ObservedGroup) -> None:
     assert "DISAGREES" in [row.cells()[-1] for row in found.rows]
 
 
+OUTAGES = """
+[sites]
+a = 1
+b = 1
+c = 1
+[delay]
+within = "1ms"
+between."a,b" = "5ms"
+between."a,c" = "5ms"
+between."b,c" = "5ms"
+[outages]
+rate = "1/month"
+lasts = "10m"
+"""
+
+
+def test_sites_are_cut_off_where_the_environment_has_outages() -> None:
+    environment = parse_environment(OUTAGES)
+    guarded = Configuration(guard="quorum", voters=(1, 2, 3), ttl=2.0)
+    expected = observe(
+        guarded, environment, seeds=range(8), failovers_per_seed=4, calm=5.0, kinds=("site",)
+    )
+    found = verify(guarded, environment, expected, seconds=28.0)
+    table = "\n".join(" | ".join(row.cells()) for row in found.rows)
+    assert found.agrees, table
+    assert "failover after a failed site, half within" in [row.what for row in found.rows]
+    two = next(row for row in found.rows if row.what.startswith("two leaders"))
+    assert two.measured <= 0.05, "a leader that is cut off gives up before its lease ends"
+
+
 def gone(pid: int) -> bool:
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]

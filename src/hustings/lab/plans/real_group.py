@@ -184,6 +184,14 @@ class RealGroup:
         self._close_wire(member)
         return at
 
+    def cut(self, here: Sequence[RealMember], there: Sequence[RealMember]) -> None:
+        """Nothing passes between these members any more."""
+        self.switch.cut([each.address for each in here], [each.address for each in there])
+
+    def heal(self) -> None:
+        """Undo all cuts."""
+        self.switch.heal()
+
     def pause(self, member: RealMember) -> None:
         """A process stands still."""
         os.kill(member.pid, signal.SIGSTOP)

@@ -2,10 +2,10 @@
 
 The processes run on this machine, each in a network namespace (`real_group.py`). The network
 between them has the delays, losses and bursts of the environment. For most of the time the leader
-is killed again and again, its process alone and its machine by turns. Then nobody is killed, and
-processes are stopped (SIGSTOP) for as long as the environment's pauses last, but more often: a
-wrong failover that comes once a month is not seen in minutes. The rate that is seen then is scaled
-back.
+ends again and again: its process alone, its machine, and its site where the environment has
+outages, by turns. Then nobody is killed, and processes are stopped (SIGSTOP) for as long as the
+environment's pauses last, but more often: a wrong failover that comes once a month is not seen in
+minutes. The rate that is seen then is scaled back.
 
 Law: a measured number agrees with a prediction only if it lies in the interval that a sample of its
 size would have, at 99 %. What real processes add (a busy machine, the resolution of its clocks) is
@@ -27,8 +27,16 @@ from hustings.lab.plans.goals import show_rate
 from hustings.lab.plans.history import History
 from hustings.lab.plans.intervals import Interval, poisson_rate, quantile, rank
 from hustings.lab.plans.real_group import MOST_MEMBERS, NotVerified, RealGroup, RealMember
-from hustings.lab.plans.virtual import MACHINE, PROCESS, WARM, observe, period_of
-from hustings.sim.environment import Environment
+from hustings.lab.plans.virtual import (
+    CUT_OFF,
+    MACHINE,
+    PROCESS,
+    SITE,
+    WARM,
+    observe,
+    period_of,
+)
+from hustings.sim.environment import CUT, Environment
 from hustings.sim.sites import SiteDelay, SiteLoss, Sites
 from hustings.testing.surroundings import StreamRandom
 
@@ -51,6 +59,8 @@ _CALM = 60.0
 _FEWEST = 2  # failovers of a kind that are judged
 # The time is divided: bytes are counted, leaders killed, nothing is done, and processes stopped.
 _QUIET, _FAILING, _CALM_AGAIN = 0.1, 0.65, 0.75
+
+_WORDS = {PROCESS: "a dead process", MACHINE: "a dead machine", SITE: "a failed site"}
 
 Tell = Callable[[float, str], None]  # the part that is done, and what happens
 
@@ -164,21 +174,21 @@ def verify(
             "prediction beside them is for this size"
         )
     with RealGroup(configuration, smaller, few, seed) as group:
+        if predicted is None or predicted.members != few:
+            tell(0.0, "the group plays on the virtual clock")
+            predicted = observe(
+                configuration,
+                smaller,
+                seeds=range(_SEEDS),
+                failovers_per_seed=_FAILOVERS,
+                calm=_CALM,
+                members=few,
+            )
         tell(0.0, f"{few} processes start")
         group.start(group.members)
-        trial = _Trial(group, configuration, smaller, seconds, seed, tell)
+        kinds = [kind for kind in predicted.kinds if _ends(predicted, kind)]
+        trial = _Trial(group, configuration, smaller, kinds, seconds, seed, tell)
         trial.play()
-    if predicted is None or predicted.members != few:
-        tell(1.0, "the same on the virtual clock")
-        predicted = observe(
-            configuration,
-            smaller,
-            seeds=range(_SEEDS),
-            failovers_per_seed=_FAILOVERS,
-            calm=_CALM,
-            kinds=(PROCESS, MACHINE),
-            members=few,
-        )
     rows = tuple(trial.rows(predicted, wrong or predicted.wrong_rate))
     if trial.faster > 1.0:
         notes.append(
@@ -241,6 +251,12 @@ class _NotAgreed(Exception):
     """The members did not agree on a leader in time."""
 
 
+def _ends(predicted: ObservedGroup, kind: str) -> bool:
+    """Whether most failovers of a kind are predicted to end: others would take all the time."""
+    times = [each.until_all_follow for each in predicted.of_kind(kind)]
+    return sum(map(math.isfinite, times)) * 2 > len(times)
+
+
 def _most(late: Sequence[float]) -> float:
     """What 99 % of these are below; 0 if there are none."""
     values = sorted(late)
@@ -266,11 +282,13 @@ class _Trial:
         group: RealGroup,
         configuration: Configuration,
         environment: Environment,
+        kinds: Sequence[str],
         seconds: float,
         seed: int,
         tell: Tell,
     ) -> None:
         self._group = group
+        self._kinds = kinds
         self._environment = environment
         self._seconds = seconds
         self._tell = tell
@@ -303,8 +321,8 @@ class _Trial:
         try:
             self._quiet(self._seconds * _QUIET)
             turn = 0
-            while group.now < self._began + self._seconds * _FAILING:
-                self._fail_over((PROCESS, MACHINE)[turn % 2])
+            while self._kinds and group.now < self._began + self._seconds * _FAILING:
+                self._fail_over(self._kinds[turn % len(self._kinds)])
                 turn += 1
             self._tell(self._share, "nothing is done to anybody")
             self._rest(self._began + self._seconds * _CALM_AGAIN)
@@ -345,17 +363,37 @@ class _Trial:
         group = self._group
         group.advance(self._phase * self._chance.random())
         leader = self._agreed(group.there)
-        others = [each for each in group.there if each is not leader]
-        begin = group.kill(leader, machine=kind == MACHINE)
+        hit = self._site_of(leader) if kind == SITE else [leader]
+        others = [each for each in group.there if each not in hit]
+        outages = self._environment.outages
+        cut = kind == SITE and (outages is None or outages.kind == CUT)
+        begin = group.now
+        if cut:
+            group.cut(hit, others)
+        else:
+            for each in hit:
+                group.kill(each, machine=kind != PROCESS)
         followed = group.holds(lambda: group.leader_of(others) is not None, _WITHIN)
         successor = group.leader_of(others) if followed else None
-        group.advance(_WATCHED)
+        group.advance(CUT_OFF if cut else _WATCHED)
+        end = group.now
+        if cut:
+            group.heal()
+        else:
+            group.start(hit)
+        self._agreed(group.there)
         names = tuple(each.name for each in others)
         found = None if successor is None else successor.name
-        self.ended.append(_Ended(kind, names, found, begin, group.now))
-        self._tell(self._share, f"{len(self.ended)} leaders were killed")
-        group.start([leader])
-        self._agreed(group.there)
+        # Two leaders of two sites find each other only when the cut has ended.
+        self.ended.append(_Ended(kind, names, found, begin, group.now if cut else end))
+        self._tell(self._share, f"{len(self.ended)} leaders have ended")
+
+    def _site_of(self, leader: RealMember) -> list[RealMember]:
+        """The members at the leader's site."""
+        sites = self._environment.sites
+        assert sites is not None
+        of = sites.of
+        return [each for each in self._group.there if of(each.number) == of(leader.number)]
 
     # Pauses
 
@@ -403,7 +441,7 @@ class _Trial:
         """Each prediction beside what was measured."""
         history = History(self._group.log, self._group.changes, self._group.now)
         rows = [self._agreement(predicted)]
-        for kind in (PROCESS, MACHINE):
+        for kind in self._kinds:
             rows += self._failovers(kind, history, predicted)
         rows.append(self._wrong(history, wrong))
         rows.append(self._two_leaders(history, predicted))
@@ -426,7 +464,8 @@ class _Trial:
         theirs = predicted.of_kind(kind)
         if len(mine) < _FEWEST or not theirs:
             self.notes.append(
-                f"{len(mine)} failovers after a dead {kind} are too few to judge: verify for longer"
+                f"{len(mine)} failovers after {_WORDS[kind]} are too few to judge: verify for "
+                "longer"
             )
             return []
         times = [
@@ -442,7 +481,7 @@ class _Trial:
             expected = quantile(values, p, clusters=seeds, future=len(times), confidence=CONFIDENCE)
             measured = sorted(times)[rank(p, len(times)) - 1]
             fits = expected.low - self.late <= measured <= expected.high + self.late
-            what = f"failover after a dead {kind}, {word} within"
+            what = f"failover after {_WORDS[kind]}, {word} within"
             samples = f"{len(times)} failovers"
             found.append(VerifiedRow(what, "s", expected, measured, samples, fits))
         return found
