@@ -24,6 +24,7 @@ from hustings.net.validation import bounds
 from tests.guard.engines.base import Engine
 from tests.guard.test_members import TTL, seated
 from tests.net.kit.loops import run, until
+from tests.net.kit.stranger import believed
 from tests.net.lies import ELSEWHERE, STRANGER, liar
 
 NEAR = (1, 2, STEP)  # above what was granted: what a member's word is shown for
@@ -46,7 +47,8 @@ def lie(members: list[Member], tokens: list[int]) -> None:
                 for named in (sender, victim.id):
                     frame = wire.write(LeaseHeldMsg(named, token), victim.id)
                     assert not isinstance(frame, Reason)
-                    victim.node.datagram(frame.data, ELSEWHERE)
+                    with believed():
+                        victim.node.datagram(frame.data, ELSEWHERE)
 
 
 async def opened(names: str, group: str, url: str, where: Path) -> list[Member]:

@@ -6,6 +6,7 @@ from hustings.core.choice import MemberId
 from hustings.net.member import Member
 from hustings.net.wire import Wire
 from hustings.testing import Group
+from tests.net.kit.stranger import believed
 
 STRANGER = 666
 ELSEWHERE = ("127.0.0.1", 9)
@@ -23,9 +24,10 @@ def liar(like: Member, me: MemberId) -> Wire:
 
 
 def tell(group: Group, victim: Member, data: bytes) -> None:
-    """A datagram that comes from nowhere."""
+    """A datagram that comes from nowhere. Whoever lies so can answer, and so it is heard."""
 
     async def arrive() -> None:
         victim.node.datagram(data, ELSEWHERE)
 
-    group.run(arrive())
+    with believed():
+        group.run(arrive())

@@ -60,7 +60,7 @@ def test_a_lost_question_is_repeated_though_there_is_no_news_of_the_member() -> 
         assert len(host.asked_at) == 2
         _, question, _ = host.told[-1]
         assert isinstance(question, ProbeMsg)
-        host.tried.present(question.nonce, X)
+        host.tried.present(question.nonce, X, at(X))
         assert host.tried.reached(X, at(X))
         assert host.frames[-1] == b"9", "what was held back goes out"
 

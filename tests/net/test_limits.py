@@ -125,9 +125,7 @@ def test_who_has_no_key_cannot_use_up_a_rate() -> None:
     assert receiver.counters[Reason.RATE] == 0
 
 
-@pytest.mark.parametrize(
-    "said", [ProbeMsg(7), ProbeReplyMsg(7), ConfigMsg(7, True, True, 1, True, ())]
-)
+@pytest.mark.parametrize("said", [ProbeMsg(7), ConfigMsg(7, True, True, 1, True, ())])
 def test_what_is_heard_whatever_its_number_has_a_rate_of_its_own(said: Message) -> None:
     """It can be played again, so it must not use up what its sender may say."""
     dialect = WireCodec("ping", (PingMsg, *CONTROL_MESSAGES))
@@ -136,9 +134,26 @@ def test_what_is_heard_whatever_its_number_has_a_rate_of_its_own(said: Message) 
     recorded = peer.outgoing(said, 2)
     assert recorded is not None
     got = [receiver.incoming(recorded.data, UDP, 0.0) for _ in range(100)]
-    assert sum(each is not None for each in got) == 5
-    assert receiver.counters[Reason.RATE] == 95
+    assert sum(each is not None for each in got) == 1 + 5
+    assert receiver.counters[Reason.RATE] == 94
     assert receiver.incoming(sent(peer), UDP, 0.0) is not None, "the sender is heard"
+    again = peer.outgoing(said, 2)
+    assert again is not None
+    assert receiver.incoming(again.data, UDP, 0.0) is not None, "and asks again"
+
+
+def test_an_answer_to_a_probe_is_always_heard() -> None:
+    """Whoever plays answers back in great numbers cannot keep the true one out."""
+    dialect = WireCodec("ping", (PingMsg, *CONTROL_MESSAGES))
+    peer = gate(1, KEY, dialect=dialect)
+    receiver = gate(2, KEY, dialect=dialect, limits=Limits(rate=10.0, burst=5))
+    recorded, true = (peer.outgoing(ProbeReplyMsg(number), 2) for number in (7, 8))
+    assert recorded is not None
+    assert true is not None
+    for _ in range(100):
+        receiver.incoming(recorded.data, UDP, 0.0)
+    assert receiver.incoming(true.data, UDP, 0.0) is not None
+    assert receiver.counters[Reason.RATE] == 0
 
 
 def test_what_is_in_doubt_is_within_a_rate() -> None:

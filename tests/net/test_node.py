@@ -57,6 +57,17 @@ def on_loop(group: Group, act: Callable[[], object]) -> None:
     group.run(acted())
 
 
+def answer(group: Group, host: MemberNode, *members: int) -> None:
+    """Let strangers answer a question, so that they are heard."""
+
+    def act() -> None:
+        for member in members:
+            nonce = host.address_validation._nonce(member, STRANGER, host._clock.time())
+            host.datagram(said(host, ProbeReplyMsg(nonce), me=member), STRANGER)
+
+    on_loop(group, act)
+
+
 def drops(host: MemberNode, reason: Reason) -> int:
     return host.filter.counters[reason]
 
@@ -163,16 +174,17 @@ def test_a_network_that_reaches_all_is_told_once(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_probe_is_answered_where_it_came_from(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pair() as (_, a, _b):
+    with pair() as (group, a, _b):
         taps = Taps(a, monkeypatch)
         packets, size = a.traffic.frames_in, a.traffic.bytes_in
         data = said(a, ProbeMsg(77))
-        a.datagram(data, STRANGER)
+        on_loop(group, lambda: a.datagram(data, STRANGER))
         assert (a.traffic.frames_in, a.traffic.bytes_in) == (packets + 1, size + len(data))
         assert a.traffic.received["PROBE"] >= 1
-        ((to, answer),) = taps.sent
-        assert to == STRANGER
+        (to, answer), (there, question) = taps.sent
+        assert to == there == STRANGER
         assert read(a, answer, 666) == ProbeReplyMsg(77)
+        assert isinstance(read(a, question, 666), ProbeMsg), "it has to answer, too"
 
 
 def test_frames_on_streams_are_accepted_or_not_and_their_heads_judged() -> None:
@@ -193,8 +205,8 @@ def test_frames_on_streams_are_accepted_or_not_and_their_heads_judged() -> None:
 
 
 def test_where_a_stream_comes_from_is_not_where_its_member_is() -> None:
-    with pair() as (_, a, _b):
-        a.datagram(said(a, ProbeMsg(1), me=667), STRANGER)
+    with pair() as (group, a, _b):
+        on_loop(group, lambda: a.datagram(said(a, ProbeMsg(1), me=667), STRANGER))
         assert a.address_book.endpoint(667) == STRANGER
         wire = a.filter.wire
         forged = Wire(wire.group, 668, 1, wire.codec, wire.ring, wire.limits)
@@ -278,12 +290,13 @@ def test_a_message_while_nothing_can_be_written_is_counted(
         group.advance(0.5)
         before = drops(a, Reason.INBOX)
         leave = LeaveMsg(b.filter.wire.incarnation)
-        on_loop(group, lambda: a.datagram(said(a, leave, me=669), STRANGER))
+        answer(group, a, 669, 670)
+        on_loop(group, lambda: a.datagram(said(a, leave, me=669, after=1), STRANGER))
         assert drops(a, Reason.INBOX) == before + 1
         monkeypatch.undo()
         group.advance(2.0)
         before = drops(a, Reason.INBOX)
-        on_loop(group, lambda: a.datagram(said(a, leave, me=670), STRANGER))
+        on_loop(group, lambda: a.datagram(said(a, leave, me=670, after=1), STRANGER))
         assert drops(a, Reason.INBOX) == before
 
 
@@ -368,9 +381,10 @@ def test_a_namesake_is_answered_and_who_bears_another_label_is_asked(
 def test_a_number_that_nobody_can_have_is_not_believed_inside_a_multicast_either() -> None:
     with pair(multicast="bimodal") as (group, a, _b):
         term = group.member(group.leaders[0]).state.term
+        answer(group, a, 667, 668)
         for sender, value in ((667, 2**62), (668, 0)):
             body = a.stack.codec.encode(CoordinatorMsg(value))
-            cast = said(a, CoordinatorCast(1, 1, body), me=sender)
+            cast = said(a, CoordinatorCast(1, 1, body), me=sender, after=1)
             on_loop(group, partial(a.datagram, cast, STRANGER))
             assert drops(a, Reason.IMPLAUSIBLE_NUMBER) == 1, "the first, and not the second"
         group.advance(1.0)

@@ -22,11 +22,18 @@ from hustings.protocols.announce.messages import AnnounceMsg
 from hustings.testing import Group
 from tests.net.kit.crowd import Crowd, dropped, endpoint
 from tests.net.kit.loops import run, throughout, until
-from tests.net.kit.stranger import datagrams, forged, frame
+from tests.net.kit.stranger import believed, datagrams, forged, frame
 from tests.net.parts import KEY
 
 LIFE = 5
 MOST = 2.0  # bytes that reach a victim for each byte that an attacker sends
+
+
+@pytest.fixture(autouse=True)
+def attackers_answer() -> Iterator[None]:
+    """They have the key, or the group has none: so they can answer as members do."""
+    with believed():
+        yield
 
 
 class Victim:

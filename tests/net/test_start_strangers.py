@@ -187,13 +187,15 @@ def test_an_election_of_one_that_does_not_answer_is_not_heard(tells: Message) ->
             member = await crowd.add("a", seeds=[free_address()])
             liar = Liar(member, ["b"], tells)
             lying = asyncio.create_task(liar.answer())
-            await until(lambda: len(member.members()) == 2, "it is known")
             await until(
                 lambda: kind_of(tells) in member.metrics().messages_received, "its message is read"
             )
             await leads_not(member)
             assert member.leader is None
-            assert note_of(member, "nobody leads here until another member answers")
+            assert len(member.members()) == 1, "nor is it in view"
+            await gives(member, "b speaks from 127.0.0.1:")
+            words = ("b speaks from", "and does not answer: it is not heard")
+            await until(lambda: note_of(member, *words), "why")
             lying.cancel()
 
     run(story())

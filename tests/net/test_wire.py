@@ -85,7 +85,7 @@ def test_every_kind_survives_the_wire(kind: type[Message], data: st.DataObject) 
     dialect = WireCodec("one", (kind,))
     frame = written(wire(1, *keys, dialect=dialect), message, to)
     got = wire(2, *keys, dialect=dialect).read(frame.data, frame.direction)
-    assert got == Received(1, 1, 1, to is None, message)
+    assert got == Received(1, 1, 1, to is None, message, len(frame.data))
     assert isinstance(got, Received)
     assert type(got.message) is kind
     assert msgspec.msgpack.encode(got.message) == msgspec.msgpack.encode(message)
@@ -238,8 +238,8 @@ def test_each_thing_that_may_be_wrong_has_its_reason(data: bytes, reason: Reason
 
 
 def test_the_sample_that_the_refusals_are_made_from_is_read() -> None:
-    got = wire(2).read(enveloped(["PING", 1, 0.0, [], b""]), UDP)
-    assert got == Received(1, 1, 1, False, PingMsg(1))
+    data = enveloped(["PING", 1, 0.0, [], b""])
+    assert wire(2).read(data, UDP) == Received(1, 1, 1, False, PingMsg(1), len(data))
 
 
 def test_a_member_with_a_key_takes_nothing_that_is_not_sealed() -> None:

@@ -383,7 +383,7 @@ class ConfigCheck:
             )
 
     def _name(self, member: MemberId) -> str:
-        place = self._node.address_book.place(member)
+        place = self._node.presence.place(member)
         return "a member" if place is None else f"member {place.name}"
 
     def _note(

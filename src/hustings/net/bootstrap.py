@@ -6,10 +6,9 @@ Until it may take part it listens, and follows a leader that it hears of.
     its seeds    a member that was told of others waits until one of them has answered (StartRule)
     this machine it also waits until each member that its files show has answered or has ended
 
-An answer is a reply to a question of this process (`AddressValidation`): a recorded frame is none.
-While a member waits for answers, it hears elections only from members that have answered. A frame
-of an election says that its sender has stopped waiting, and so ends the wait of its receiver: the
-group exists.
+An answer is a reply to a question of this process: a recorded frame is none. A member hears only
+members that have answered (`presence.py`), at least while it waits. A frame of an election says
+that its sender has stopped waiting, and so ends the wait of its receiver: the group exists.
 
 On one machine the files of the other members tell which of them live (`local_members.py`). When
 some have answered, the others may be stopped, and the group has noticed that: so the wait for them
@@ -33,7 +32,6 @@ from hustings.core.durations import show_duration, yes_or_duration
 from hustings.core.errors import BadInput
 from hustings.core.names import member_id
 from hustings.core.outcome import ELECTING, NoLeader
-from hustings.layers.gossip.messages import GossipMsg, JoinMsg, LeaveMsg, PullMsg, WelcomeMsg
 from hustings.layers.leadership.layer import WAITING
 from hustings.layers.leadership.standing import is_observer
 from hustings.net.addresses import Address, is_loopback, reaches_family
@@ -41,7 +39,7 @@ from hustings.net.clock import member_clock
 from hustings.net.limits import Reason, WireVersions, show_versions, stranger
 from hustings.net.transport import Endpoint
 from hustings.net.udp import is_own_host
-from hustings.net.wire import OURS, Received
+from hustings.net.wire import OURS
 
 if TYPE_CHECKING:
     from hustings.net.local_members import LocalMember
@@ -52,12 +50,8 @@ _TELL = 1.0  # seconds between two looks at the reasons for waiting
 _AT_ONCE = 4  # log lines about them that may follow each other; in the long run one a minute
 _REMIND = 600.0  # seconds after which a wait is logged again
 _NAMED = 3  # members or seeds that a sentence names
-_KEPT = 1.0  # seconds for which a message is kept until its sender has answered
-_MOST_KEPT = 16  # messages of a member, and members, that are kept until they have answered
 _RECALLED = 30.0  # seconds for which something that was found there counts
 _MOST_SEEN = 256  # endpoints of seeds of which something is remembered
-# What is heard from members that have not answered: it tells who is there, and not who leads.
-_MEMBERSHIP = frozenset((GossipMsg, JoinMsg, LeaveMsg, PullMsg, WelcomeMsg))
 # What no member of this group says.
 _NOT_OURS = {
     Reason.OTHER_GROUP: "is in another group: correct the name of the group",
@@ -122,7 +116,6 @@ class Bootstrap:
         self._began = self._clock.time()
         self._timer: asyncio.TimerHandle | None = None
         self._seen: dict[Endpoint, tuple[float, str]] = {}  # at the addresses of seeds, and when
-        self._kept: dict[MemberId, list[tuple[float, Received]]] = {}
         self._version: object = None  # of what `check` depends on
         self._next_words = 0.0  # when the reasons are looked at again
         self._said: tuple[frozenset[str], float] = (frozenset(), 0.0)
@@ -151,33 +144,15 @@ class Bootstrap:
                 self.open = False
                 self._timer = self._clock.call_later(_LOOK, self._look)
 
+    @property
+    def asks(self) -> bool:
+        """Whether this member waits until others have answered."""
+        return self._asks and not self.open
+
     def stop(self) -> None:
         """The node stops."""
         if self._timer is not None:
             self._timer.cancel()
-
-    def admits(self, got: Received) -> bool:
-        """Whether a message is heard already. If not, its sender is asked whether it is there.
-
-        The message is kept until the answer is there: some are sent only once.
-        """
-        if self.open or not self._asks or type(got.message) in _MEMBERSHIP:
-            return True
-        if self._node.address_validation.answered(got.sender) is not None:
-            return True
-        kept = self._kept.pop(got.sender, [])
-        self._kept[got.sender] = [*kept[1 - _MOST_KEPT :], (self._clock.time(), got)]
-        if len(self._kept) > _MOST_KEPT:
-            del self._kept[next(iter(self._kept))]
-        self._ask(got.sender)
-        return False
-
-    def kept(self, sender: MemberId) -> list[Received]:
-        """The messages of a member that were kept, if it has answered by now."""
-        if self._node.address_validation.answered(sender) is None:
-            return []
-        since = self._clock.time() - _KEPT
-        return [got for at, got in self._kept.pop(sender, []) if at >= since]
 
     def refused(self, to: Endpoint) -> None:
         """The system of that address says that no process listens there."""
@@ -243,7 +218,7 @@ class Bootstrap:
         node = self._node
         if self._asks:
             for member in self._others():
-                if node.address_validation.answered(member) is None:
+                if self._place(member) is None:
                     self._ask(member)
         if not node.settled.is_set() or node.other_versions.ahead or self._lacks_members():
             return
@@ -283,8 +258,15 @@ class Bootstrap:
 
         So a process counts once, under however many names it answers.
         """
-        places = ((self._node.address_validation.answered(each), each) for each in self._others())
+        places = ((self._place(each), each) for each in self._others())
         return list({place: each for place, each in places if place is not None}.values())
+
+    def _place(self, member: MemberId) -> Endpoint | None:
+        """The address of a member, if it has answered there."""
+        node = self._node
+        endpoint, present = node.address_book.endpoint(member), node.presence.has(member)
+        answered = present and node.address_validation.answered(member) == endpoint
+        return endpoint if answered else None
 
     def _lacks_members(self) -> bool:
         """Whether too few members have answered."""
@@ -495,9 +477,10 @@ class Bootstrap:
         node = self._node
         for member in self._others():
             place = node.address_book.place(member)
-            if place is not None and node.address_validation.answered(member) is None:
+            if place is not None and self._place(member) is None:
                 where = Address(*place.endpoint)
                 yield f"{place.name} is heard of and does not answer at its own address {where}"
+        yield from node.presence.unheard()
 
     def _is_observer_at(self, endpoint: Endpoint) -> bool:
         owner, view = self._node.address_book.owner(endpoint), self._node.stack.membership.view

@@ -116,10 +116,11 @@ class Discovery:
                 del self._approached[next(iter(self._approached))]
             self._node.introduce(endpoint, ProbeMsg(nonce))
 
-    def met(self, nonce: int, member: MemberId) -> None:
+    def met(self, nonce: int, member: MemberId) -> bool:
         """A member answers from an endpoint: do not try it again as long as that member lives.
 
-        A member may be reached at other addresses than its advertised one.
+        A member may be reached at other addresses than its advertised one. Returns whether it was
+        asked there.
         """
         endpoint = self._approached.pop(nonce, None)
         if endpoint is not None:
@@ -127,6 +128,7 @@ class Discovery:
             self._aliases[endpoint] = member
             if len(self._aliases) > self._node.filter.wire.limits.members:
                 del self._aliases[next(iter(self._aliases))]
+        return endpoint is not None
 
 
 Resolve = Callable[[Address], Awaitable[list[Endpoint]]]

@@ -141,12 +141,16 @@ class DuplicateNames:
         self._doubts[nonce] = Doubt(member, said, endpoint, timer)
         node.transmit(member, ProbeMsg(nonce))
 
+    def asked(self, nonce: int, member: MemberId) -> bool:
+        """Whether a number is that of a question to this member."""
+        doubt = self._doubts.get(nonce)
+        return doubt is not None and doubt.member == member
+
     def present(self, nonce: int, got: Received) -> None:
         """A member answered a question; it may be a question of this class."""
-        doubt = self._doubts.get(nonce)
-        if doubt is None or doubt.member != got.sender:
+        if not self.asked(nonce, got.sender):
             return
-        del self._doubts[nonce]
+        doubt = self._doubts.pop(nonce)
         doubt.timer.cancel()
         self._node.filter.confirm(got)
         self._node.stack.membership.circle.recall(got.sender)

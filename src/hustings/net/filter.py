@@ -5,9 +5,10 @@ happens.
 
 A probe and its answer are heard whatever their number is: through them a member that lost count of
 a sender finds the count again. The same holds for configuration messages and for frames in doubt.
-An attacker that replays such a frame gets one more answer, or none, and changes no state. These
-frames have a rate of their own. So an attacker that replays recorded frames cannot use up the rate
-of their sender.
+An attacker that replays such a frame gets one more answer, or none, and changes no state. Where
+their numbers are not new, these frames have a rate of their own. So an attacker that replays
+recorded frames cannot use up the rate of their sender. The answer to a probe has no rate: one that
+was not asked for is dropped at once, and one that was asked for must always be heard.
 """
 
 from __future__ import annotations
@@ -96,7 +97,15 @@ class FrameFilter:
         if got.incarnation > bounds(self._date(), _INCARNATIONS).end:
             self._refuse(Reason.FUTURE_INCARNATION, got)
             return None
-        if isinstance(got.message, UNNUMBERED) or (doubtful is not None and doubtful(got)):
+        if isinstance(got.message, ProbeReplyMsg):
+            return got
+        if isinstance(got.message, UNNUMBERED):
+            new = not self.leaps(got) and self._replays.notes(
+                got.sender, got.incarnation, got.number
+            )
+            rates = self._rates if new else self._unnumbered
+            return got if self._is_within(rates, got, now) else None
+        if doubtful is not None and doubtful(got):
             return got if self._is_within(self._unnumbered, got, now) else None
         return got if self.admit(got, now) else None
 
@@ -137,6 +146,10 @@ class FrameFilter:
     def confirm(self, got: Received) -> None:
         """The sender has proven that this is its present incarnation and number."""
         self._replays.confirm(got.sender, got.incarnation, got.number)
+
+    def note(self, got: Received) -> None:
+        """The sender has said its number: lower ones are old from now on."""
+        self._replays.notes(got.sender, got.incarnation, got.number)
 
     def lost_count(self, got: Received) -> bool:
         """Whether enough frames in a row were refused to ask the sender for its number."""
@@ -207,6 +220,10 @@ class ReplayProtection:
         elif self._refused:
             self._refused.pop(sender, None)
         return reason
+
+    def notes(self, sender: MemberId, incarnation: int, number: int) -> bool:
+        """Remember a frame that is heard in any case; returns whether it is new."""
+        return self._check(sender, incarnation, number) is None
 
     def leaps(self, sender: MemberId, incarnation: int, number: int) -> bool:
         """Whether a frame is of a later incarnation, or far ahead of all that came."""

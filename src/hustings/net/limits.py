@@ -52,6 +52,7 @@ class Reason(StrEnum):
     DUPLICATE_NAME = (
         "duplicate-name"  # another incarnation, or another process, with this member's id
     )
+    UNANSWERED = "unanswered"  # its sender has not answered, so it may be recorded
     UNVERIFIED = "unverified"  # another incarnation of a live member, or far too high numbers
     OLD_INCARNATION = "old-incarnation"  # of a sender that has restarted since
     REPLAYED = "replayed"

@@ -56,6 +56,7 @@ from hustings.net.duplicate_names import DuplicateNames
 from hustings.net.filter import FrameFilter
 from hustings.net.limits import STALE, Reason, RejectionLog
 from hustings.net.peer_addresses import AddressBook, AddressValidation, read_place
+from hustings.net.presence import PresenceCheck
 from hustings.net.runner import Runner
 from hustings.net.stall_detector import StallDetector
 from hustings.net.storage import Storage
@@ -148,7 +149,7 @@ class MemberNode:
         self._join_wait = join_wait
         self.address_validation = AddressValidation(self)
         self.address_book.reached = self.address_validation.reached
-        self.crash_watch = CrashWatch(self)
+        self.presence, self.crash_watch = PresenceCheck(self), CrashWatch(self)
         self._duplicate_names = DuplicateNames(self)
         self._member_claims, self.survey = MemberClaims(self), SurveyAnswers(self)
         self._observer_label = ObserverLabel(filter.wire, member_clock().time())
@@ -309,6 +310,9 @@ class MemberNode:
                 self.upon(self.leadership.joined)
             else:
                 self.bootstrap.check()
+            for each in self.presence.let_in():
+                source = self.address_book.endpoint(each.sender) or self.transport.endpoint
+                self._hear(each, source, kept=True)
 
     # What the runner tells
 
@@ -402,6 +406,7 @@ class MemberNode:
             self.crash_watch.follow(leaders)
         if news:
             self._seen = seen
+            self.presence.look_round()
             self.address_validation.look_round()
             self.listener.changed()
 
@@ -453,28 +458,31 @@ class MemberNode:
 
     def accept(self, got: Received, source: Endpoint) -> None:
         """Hand a message to the part that handles it."""
+        layers = type(got.message) in self.stack.handlers  # most messages, so this is checked first
+        if layers and not self.presence.admits(got, source):
+            self.traffic.received[kind_of(got.message)] += 1
+        elif layers:
+            self._hear(got, source)
+        elif (message := self._member_claims.heard(got, source, self._clock.time())) is not None:
+            self.traffic.received[kind_of(message)] += 1
+            self._control(got, message, source)
+
+    def _hear(self, got: Received, source: Endpoint, kept: bool = False) -> None:
         message = self._member_claims.heard(got, source, self._clock.time())
-        if message is None:
-            return
-        self.traffic.received[kind_of(message)] += 1
-        if type(message) in self.stack.handlers:  # most messages, so this is checked first
-            if message is not got.message:
-                got = got._replace(message=message)
-            if self.bootstrap.admits(got):
-                self._deliver(got)
-            return
+        if message is not None:
+            if not kept:
+                self.traffic.received[kind_of(message)] += 1
+            self._deliver(got if message is got.message else got._replace(message=message))
+
+    def _control(self, got: Received, message: Message, source: Endpoint) -> None:
         match message:
             case HelloMsg():
                 pass
             case ProbeMsg(nonce):
                 self.introduce(source, ProbeReplyMsg(nonce), got.sender)
+                self.presence.greet(got, source)
             case ProbeReplyMsg(nonce):
-                self.search.met(nonce, got.sender)
-                self.address_validation.present(nonce, got.sender)
-                self._duplicate_names.present(nonce, got)
-                self.bootstrap.check()
-                for each in self.bootstrap.kept(got.sender):
-                    self._deliver(each)
+                self._answered(nonce, got, source)
             case NameTakenMsg():
                 self._duplicate_names.taken(message, source)
             case ProcessEndedMsg():
@@ -485,6 +493,17 @@ class MemberNode:
                 self.survey.heard(got, source)
             case ConfigMsg() | ConfigConflictMsg() if self.config_check is not None:
                 self.config_check.heard(got.sender, message, source)
+
+    def _answered(self, nonce: int, got: Received, source: Endpoint) -> None:
+        asked = self.search.met(nonce, got.sender)
+        asked |= self._duplicate_names.asked(nonce, got.sender)
+        if got.incarnation >= self.filter.incarnation(got.sender):  # else it may be recorded
+            asked |= self.address_validation.present(nonce, got.sender, source)
+        kept = self.presence.answered(got) if asked else []
+        self._duplicate_names.present(nonce, got)
+        self.bootstrap.check()
+        for each in kept:
+            self._hear(each, source, kept=True)
 
     def _deliver(self, got: Received) -> None:
         message = got.message

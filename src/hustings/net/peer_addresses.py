@@ -27,6 +27,7 @@ Bounds     One machine's addresses get as many questions at a time as a window a
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 from collections.abc import Callable, Mapping
 from functools import lru_cache
@@ -131,6 +132,10 @@ class AddressBook:
         if len(self._heard) > _HEARD:
             del self._heard[next(iter(self._heard))]
 
+    def came_from(self, member: MemberId) -> Endpoint | None:
+        """Where the latest datagram of a member came from."""
+        return self._heard.get(member)
+
     @property
     def known(self) -> Mapping[MemberId, Endpoint]:
         """The addresses that gossip gives for the other live members."""
@@ -184,6 +189,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 _ANSWER = 1.0  # seconds that an answer may take
+_SLOT = 2.0  # seconds after which questions get other numbers; an answer may take as long again
 _AGAIN = 0.2  # seconds between two questions to one address, at least
 _TIMES = 4  # questions for one piece of news
 _WINDOW, _LEAST, _MOST = 32, 2, 512  # questions under way to a machine: first, least, most
@@ -194,7 +200,7 @@ _FRAMES = 8  # frames held for one member
 _MEMBERS = 4096  # members for which frames are held
 _BYTES = 4 * 1024 * 1024  # bytes of all held frames
 _FRESH = 2.0  # seconds for which a frame is held
-_SMALL = 64  # members of a group in which all ask each other as soon as they are known
+SMALL = 64  # members of a group in which all ask each other as soon as they are known
 _NEXT = 4  # members of a larger group that do the same: a next leader has to reach all at once
 
 
@@ -257,6 +263,7 @@ class AddressValidation:
         self.answers = 0  # answers to questions so far
         self._spoke: dict[MemberId, Endpoint] = {}  # heard from there, where that is proof
         self._asked: dict[MemberId, Asked] = {}
+        self._voided: dict[MemberId, int] = {}  # how often its answers became void
         self._wanted: dict[str, dict[MemberId, Endpoint]] = {}  # to ask when the window has room
         self._held: dict[MemberId, list[Held]] = {}
         self._bytes = 0
@@ -275,7 +282,7 @@ class AddressValidation:
         return self._answered.get(member) == endpoint or self._spoke.get(member) == endpoint
 
     def answered(self, member: MemberId) -> Endpoint | None:
-        """Where a member has answered a question of this process: no recorded frame does that."""
+        """Where a member has answered a question of this process."""
         return self._answered.get(member)
 
     # Out
@@ -307,6 +314,20 @@ class AddressValidation:
             del self._wanted[next(iter(self._wanted))]
         self._go_on(endpoint[0])
 
+    def ask_back(self, member: MemberId, source: Endpoint) -> None:
+        """Ask a member where a datagram of it came from, as large as the question or larger.
+
+        So this needs no window: no address gets more than was sent.
+        """
+        now, asked = self._now(), self._asked.get(member)
+        if asked is None or asked.endpoint == source:
+            _remember(self._asked, member, self._asking(member, source, now), self._most)
+        self._node.introduce(source, ProbeMsg(self._nonce(member, source, now)), member)
+
+    def void(self, member: MemberId) -> None:
+        """All answers of a member so far are void: the next question has another number."""
+        _remember(self._voided, member, self._voided.get(member, 0) + 1, self._most)
+
     def _is_due(self, member: MemberId, asked: Asked) -> bool:
         """Whether there is news of a member, or a question or its answer must have been lost."""
         waited = self._now() - asked.at
@@ -317,10 +338,11 @@ class AddressValidation:
     def look_round(self) -> None:
         """Ask new members at once if the group is small, or if this member may lead soon."""
         node = self._node
-        if len(node.address_book.known) > _SMALL and not self._is_next():
+        if len(node.address_book.known) > SMALL and not self._is_next():
             return
+        strict = node.presence.is_strict
         for member, endpoint in node.address_book.known.items():
-            if not self.reached(member, endpoint):
+            if not self.reached(member, endpoint) or (strict and not node.presence.has(member)):
                 self.ask(member, endpoint)
 
     def _is_next(self) -> bool:
@@ -342,19 +364,24 @@ class AddressValidation:
         _remember(self._spoke, member, source, self._most)
         self._release(member)
 
-    def present(self, nonce: int, member: MemberId) -> None:
-        """A member answers a question; it may be a question of this class."""
+    def present(self, nonce: int, member: MemberId, source: Endpoint) -> bool:
+        """A member answers a question; returns whether it is one of this class."""
         asked = self._asked.get(member)
-        if asked is None or nonce != self._nonce(member, asked.endpoint):
-            return
-        del self._asked[member]
+        places = [source] if asked is None else [asked.endpoint, source]
+        endpoint = next((each for each in places if self._is_mine(nonce, member, each)), None)
+        if endpoint is None:
+            return False
+        if asked is not None and asked.endpoint == endpoint:
+            del self._asked[member]
         self.answers += 1
-        _remember(self._answered, member, asked.endpoint, self._most)
-        self._window(asked.endpoint[0]).answered(member)
+        if endpoint == self._node.address_book.endpoint(member):
+            _remember(self._answered, member, endpoint, self._most)
+        self._window(endpoint[0]).answered(member)
         self._together.answered(member)
         self._release(member)
         self._node.crash_watch.following = False
-        self._go_on(asked.endpoint[0])
+        self._go_on(endpoint[0])
+        return True
 
     # Inside
 
@@ -368,9 +395,21 @@ class AddressValidation:
             return (0, int(self._now() / _ANSWER))
         return (entry.incarnation, entry.counter)
 
-    def _nonce(self, member: MemberId, endpoint: Endpoint) -> int:
-        """A number that only a reader at this address can know; computed, so it needs no memory."""
-        what = f"{member} {endpoint[0]} {endpoint[1]}".encode()
+    def _is_mine(self, nonce: int, member: MemberId, endpoint: Endpoint) -> bool:
+        now = self._now()
+        return nonce in (
+            self._nonce(member, endpoint, now),
+            self._nonce(member, endpoint, now - _SLOT),
+        )
+
+    def _nonce(self, member: MemberId, endpoint: Endpoint, now: float) -> int:
+        """A number that only a reader at this address can know; computed, so it needs no memory.
+
+        It changes with time, and whenever the member's answers become void. So a recorded answer
+        is soon worth nothing.
+        """
+        when = f"{math.floor(now / _SLOT)} {self._voided.get(member, 0)}"
+        what = f"{member} {endpoint[0]} {endpoint[1]} {when}".encode()
         digest = blake2b(what, key=self._secret, digest_size=8, person=b"hustings proof").digest()
         return (1 << 52) | int.from_bytes(digest, "big") >> 12
 
@@ -391,7 +430,7 @@ class AddressValidation:
             window.ask(member, now)
             self._together.ask(member, now)
             _remember(self._asked, member, self._asking(member, endpoint, now), self._most)
-            self._node.introduce(endpoint, ProbeMsg(self._nonce(member, endpoint)), member)
+            self._node.introduce(endpoint, ProbeMsg(self._nonce(member, endpoint, now)), member)
         if not wanted:
             self._wanted.pop(host, None)
         self._look_again()

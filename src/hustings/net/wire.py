@@ -154,6 +154,7 @@ class Received(NamedTuple):
     number: int
     to_all: bool
     message: Message
+    size: int = 0  # bytes of its frame
 
 
 class Frame(NamedTuple):
@@ -247,6 +248,7 @@ class Wire:
             envelope.number,
             envelope.recipient is None,
             message,
+            len(data),
         )
         if reason is not None:
             self.duplicate = got

@@ -9,6 +9,7 @@ from unittest.mock import patch
 
 from hustings.core.messages import Message
 from hustings.net.member import Member
+from hustings.net.presence import PresenceCheck
 from hustings.net.transport import Endpoint
 from hustings.net.wire import Direction, Wire
 
@@ -33,6 +34,13 @@ def frame(wire: Wire, message: Message, to: int | None = None) -> bytes:
     assert not isinstance(made, str)
     assert made.direction is Direction.DATAGRAM
     return made.data
+
+
+@contextmanager
+def believed() -> Iterator[None]:
+    """Strangers that have the key answer each question, as members do: they are heard at once."""
+    with patch.object(PresenceCheck, "admits", lambda presence, got, source: True):
+        yield
 
 
 class Tap:
