@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from hustings.lab.plans.explain import Explained
     from hustings.lab.plans.goals import GroupGoals
     from hustings.lab.plans.planned import GroupPlan
+    from hustings.lab.plans.rare import Rate, wrong_rate
     from hustings.lab.plans.verify import Verification, verify
     from hustings.lab.plans.virtual import ObservedGroup, observe
     from hustings.lab.simulation import Study, simulate
@@ -47,6 +48,7 @@ __all__ = [
     "ObservedGroup",
     "Options",
     "Picture",
+    "Rate",
     "Study",
     "Swarmed",
     "Sweep",
@@ -68,6 +70,7 @@ __all__ = [
     "sweep_file",
     "theory",
     "verify",
+    "wrong_rate",
 ]
 
 # The module of each name. Only used modules are loaded: a simulation needs no figures.
@@ -84,6 +87,7 @@ _MODULES = {
     ".plans.explain": ("Explained",),
     ".plans.goals": ("GroupGoals",),
     ".plans.verify": ("Verification", "verify"),
+    ".plans.rare": ("Rate", "wrong_rate"),
     ".plans.virtual": ("ObservedGroup", "observe"),
     ".plans.planned": ("GroupPlan",),
     ".simulation": ("Study", "simulate"),

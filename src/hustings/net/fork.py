@@ -38,6 +38,11 @@ def tell_of_forks(part: Forkable) -> None:
     _parts.add(part)
 
 
+def copy_in_children(part: Forkable) -> None:
+    """A forked child goes on with its copy of this part, which holds nothing of the system."""
+    _parts.discard(part)
+
+
 def keep_from_children(owner: T, descriptor: Callable[[T], int]) -> None:
     """Let no forked child hold a descriptor of `owner`. `descriptor` tells it; -1: none is left.
 

@@ -244,6 +244,16 @@ class AsyncGroup:
         seat.ending = self._apart(holder.member.kill())
         self._changed(name, "killed")
 
+    def hold_pauses(self, held: bool) -> None:
+        """Whether nobody begins to pause by chance from now on."""
+        if self._chance is not None:
+            self._chance.hold_pauses(held)
+
+    def begin_pause(self, name: str) -> None:
+        """Let a member that runs pause now, for as long as the environment's law draws."""
+        if self._chance is not None:
+            self._chance.begin_pause(_number(self._seat(name)))
+
     def incarnation(self, name: str) -> int:
         """How many processes a member has had."""
         return self._seat(name).incarnations
@@ -271,6 +281,10 @@ class AsyncGroup:
         self._changed(name, "resumed")
 
     # The network
+
+    def endpoint(self, name: str) -> Endpoint:
+        """Where a member is on the network in memory."""
+        return self._seat(name).endpoint
 
     def wire(self, name: str) -> tuple[int, int]:
         """Bytes that a member has sent and received, with headers of IP and UDP."""
@@ -552,7 +566,7 @@ class AsyncGroup:
         seat.holder.recording = self._apart(self._record(seat.name, member))
         self.changes.append(MemberChange(self.loop.time(), seat.name, "joined"))
         if self._chance is not None and seat.incarnations == 1:
-            self._chance.watch(seat.name, seat.endpoint[1] - FIRST_PORT + 1)
+            self._chance.watch(seat.name, _number(seat))
         return member
 
     def _clock_of(self, seat: _Seat) -> DriftingClock | None:
@@ -586,6 +600,11 @@ class AsyncGroup:
     def _stir(self) -> None:
         self._stirred.set()
         self._quiet.disturb()
+
+
+def _number(seat: _Seat) -> int:
+    """The number of a member in the order of joining, from 1."""
+    return seat.endpoint[1] - FIRST_PORT + 1
 
 
 async def _end(tasks: Iterable[asyncio.Task[Any]]) -> None:

@@ -182,6 +182,16 @@ class MemberChance:
         for spells in self._spells:
             spells.stop()
 
+    def hold_pauses(self, held: bool) -> None:
+        """Whether nobody begins to pause by chance from now on."""
+        if self._pausing is not None:
+            self._pausing.held = held
+
+    def begin_pause(self, number: int) -> None:
+        """Let a member that runs pause now, for as long as the environment's law draws."""
+        if self._pausing is not None:
+            self._pausing.begin(number)
+
     def _pause(self, number: int) -> bool:
         name = self._names[number]
         if name not in self._group.up or name in self._group.paused:
@@ -266,6 +276,7 @@ class Spells:
         self._streams: dict[int, Stream] = {}
         self._timers: dict[int, asyncio.TimerHandle] = {}
         self._since: dict[int, float] = {}  # the beginning of each spell
+        self.held = False  # whether none begins by chance at present
 
     def watch(self, number: int) -> None:
         """From now on it happens to this one, too."""
@@ -286,6 +297,16 @@ class Spells:
             whole = min(self._law.longest, whole)
             self._later(number, max(0.0, since + whole - now), self._over)
 
+    def begin(self, number: int) -> None:
+        """Let it happen now, for as long as the law draws; chance must not have begun it."""
+        rng = self._random.upon(self._streams[number])
+        length = min(self._law.longest, self._law.length.draw(rng, number, number))
+        if self._begin(number):
+            self._since[number] = self._loop.time()
+            self._later(number, length, self._over)
+        else:
+            self._wait(number)
+
     def stop(self) -> None:
         """Nothing happens any more."""
         for timer in self._timers.values():
@@ -301,13 +322,10 @@ class Spells:
         self._later(number, self._streams[number].expovariate(self._law.rate), self._happen)
 
     def _happen(self, number: int) -> None:
-        rng = self._random.upon(self._streams[number])
-        length = min(self._law.longest, self._law.length.draw(rng, number, number))
-        if not self._begin(number):
+        if self.held:
             self._wait(number)
-            return
-        self._since[number] = self._loop.time()
-        self._later(number, length, self._over)
+        else:
+            self.begin(number)
 
     def _over(self, number: int) -> None:
         del self._since[number]

@@ -107,6 +107,24 @@ def test_equal_seeds_meet_equal_pauses_whatever_runs() -> None:
     assert len(stories[0] & stories[1]) >= len(stories[0]) - 3  # those at the end may be cut off
 
 
+def test_pauses_are_held_and_begun_on_purpose() -> None:
+    with living(PAUSES) as group:
+        group.inside.hold_pauses(True)
+        group.advance(60.0)
+        assert pauses_of(group) == []
+        lengths = []
+        for _ in range(200):
+            group.inside.begin_pause("b")
+            assert group.inside.paused == ["b"]
+            group.advance(1.0)  # more than the longest pause
+        lengths = [length for _, _, length in pauses_of(group)]
+        assert len(lengths) == 200
+        assert fmean(lengths) == pytest.approx(0.2 * (1 - 2.718281828**-4), rel=0.2)
+        group.inside.hold_pauses(False)
+        group.advance(60.0)
+        assert {name for name, _, _ in pauses_of(group)} == {"a", "b", "c"}
+
+
 def test_a_pause_of_who_is_killed_ends_with_it() -> None:
     with living(PAUSES, seed=4) as group:
         while not group.inside.paused:

@@ -254,7 +254,8 @@ def weighted_rate(
 ) -> Interval:
     """The sum of weights of independent events for each unit of exposure: Fay and Feuer (1997).
 
-    With weights of 1 the upper end is Garwood's.
+    With weights of 1 it is Garwood's. It rests on the largest weight that was seen: with few
+    events, a larger one may exist.
 
     >>> weighted_rate([1.0] * 5, 2.0).high == poisson_rate(5, 2.0).high
     True

@@ -7,6 +7,7 @@ from fractions import Fraction
 from itertools import combinations
 from math import comb, exp, factorial, inf, log
 from random import Random
+from statistics import fmean
 
 import pytest
 
@@ -25,6 +26,7 @@ from hustings.lab.plans.intervals import (
     quantile,
     rank,
     student_quantile,
+    weighted_rate,
 )
 
 # Exact laws
@@ -73,6 +75,23 @@ def test_nothing_counted_has_an_upper_end() -> None:
     assert exp(-found.high * 1000.0) == pytest.approx(0.05)
     assert proportion(0, 50).high == pytest.approx(1.0 - 0.05 ** (1 / 50))
     assert proportion(50, 50).low == pytest.approx(0.05 ** (1 / 50))
+
+
+@pytest.mark.parametrize("mean", [8.0, 20.0])
+def test_weighted_events(mean: float) -> None:
+    """Events with weights that differ by a factor of ten; the interval is known to be careful."""
+    rng, hit, times = Random(7), 0, 300
+    true = mean * fmean([1.0, 0.1, 0.3])
+    for _ in range(times):
+        left, weights = -log(1.0 - rng.random()), list[float]()
+        while left < mean:
+            weights.append(rng.choice([1.0, 0.1, 0.3]))
+            left -= log(1.0 - rng.random())
+        hit += not weights or true / 5.0 in weighted_rate(weights, 5.0)
+    assert hit / times >= 0.93
+    alike = weighted_rate([0.25] * 8, 2.0)
+    garwood = poisson_rate(8, 2.0).times(0.25)
+    assert (alike.low, alike.high) == pytest.approx((garwood.low, garwood.high))
 
 
 @pytest.mark.parametrize(
@@ -204,6 +223,8 @@ def test_refusals() -> None:
         quantile([1.0], 0.5, clusters=[1, 2])
     with pytest.raises(BadInput, match="time that is more than 0"):
         poisson_rate(3, 0.0)
+    with pytest.raises(BadInput, match="a weight and a time"):
+        weighted_rate([0.0], 1.0)
     with pytest.raises(BadInput, match="trials"):
         proportion(3, 2)
 
