@@ -11,8 +11,8 @@ from hustings.net.member_state import Leadership, Peer
 from hustings.testing import Logged, MemberChange
 
 
-def says(time: float, member: str, leader: str | None) -> Logged:
-    """A member's view of the leader from now on."""
+def says(time: float, member: str, leader: str | None, *, waits: bool = False) -> Logged:
+    """A member's view of the leader from now on; one that waits does not lead yet."""
     peer = None
     if leader is not None:
         peer = Peer(
@@ -26,7 +26,7 @@ def says(time: float, member: str, leader: str | None) -> Logged:
             leader=True,
         )
     leaders = () if peer is None else (peer,)
-    leading = leader == member
+    leading = leader == member and not waits
     state = Leadership(group="g", term=1, leader=peer, leaders=leaders, leading=leading)
     return Logged(time, member, state)
 
@@ -65,7 +65,8 @@ def test_a_member_that_never_follows() -> None:
 
 
 def test_following_before_it_leads_is_not_enough() -> None:
-    log = [says(1.0, "a", "a"), says(11.0, "c", "b"), says(12.0, "b", "b")]
+    early = says(11.0, "b", "b", waits=True)
+    log = [says(1.0, "a", "a"), early, says(11.5, "c", "b"), says(12.0, "b", "b")]
     changes = [*up("a", "b", "c"), MemberChange(10.0, "a", "killed")]
     assert History(log, changes, 20.0).all_follow(10.0, 20.0, ("b", "c"), "b") == 12.0
 
