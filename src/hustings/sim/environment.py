@@ -57,6 +57,7 @@ from hustings.sim.sites import SITE, Pair, SiteDelay, SiteLoss, Sites, parse_pai
 FORMAT = 1  # of environment files that this version reads and writes
 MOST_MEMBERS = 10_000_000
 MOST_SITES = 1000
+MOST_RATE = 1000.0  # pauses, crashes or outages per second, of one member or site
 HEADERS = {4: 28, 6: 48}  # bytes of IP and UDP for each datagram, by IP version
 CUT, CRASH = "cut", "crash"
 KINDS = (CUT, CRASH)
@@ -125,6 +126,8 @@ class Environment:
             raise BadInput(f"members must be from 1 to {MOST_MEMBERS}, not {self.members}")
         if self.outages is not None and self.sites is None:
             raise BadInput("outages are those of sites: say which sites there are")
+        if self.pauses is not None:
+            _check_rate("pauses", self.pauses.rate)
         if not 0.0 <= self.drift < 1.0:
             raise BadInput(f"clock drift must lie in [0, 1), not {self.drift:g}")
         if self.header not in HEADERS.values():
@@ -443,8 +446,11 @@ def _ip(table: Section) -> int:
 
 
 def _check_rate(what: str, rate: float) -> None:
-    if not 0.0 < rate < inf:
-        raise BadInput(f"the rate of {what} must be a number > 0, not {rate:g}")
+    """Refuse a rate at which time would hardly advance between two of them."""
+    if not 0.0 < rate <= MOST_RATE:
+        raise BadInput(
+            f"the rate of {what} must be > 0 and at most {MOST_RATE:g}/s, not {rate:g}/s"
+        )
 
 
 # Writing
