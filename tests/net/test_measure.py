@@ -74,7 +74,8 @@ def test_a_group_on_this_machine(members: list[blocking.Member], tmp_path: Path)
     done = hustings(GROUP, "--for", "12s", "--rate", "5", "--json", "--output", str(output))
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
-    assert value(said["measured"], "one way, median") == pytest.approx(0.02, rel=0.2)
+    # Delays are uniform from 10 to 30 ms; a busy machine adds to them.
+    assert 0.017 <= value(said["measured"], "one way, median") <= 0.035
     assert value(said["measured"], "lost") == pytest.approx(0.05, rel=0.4)
     assert read_environment(output).members == 3
     assert isinstance(read_environment(output).network.delay, Lognormal)
