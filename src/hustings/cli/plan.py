@@ -83,6 +83,11 @@ WORDS = (
     metavar="FILE",
     help="Judge the configuration in a hustings.toml instead.",
 )
+@click.option(
+    "--verify",
+    metavar="TIME",
+    help="Try the first configuration on real processes of this machine for so long, as 5m.",
+)
 @click.option("--group", metavar="NAME", help="With --explain: the group, if there are several.")
 @click.option(
     "--set",
@@ -128,11 +133,9 @@ def plan(what: str | None, as_json: bool, output: Path | None, **options: Any) -
     Exit code 0: a configuration meets all goals. 1: none does, and the nearest goals are shown. 2:
     this effort leaves it undecided, or bad input.
 
-    \b
-    hustings plan --members 40 --sites a=20,b=20 --between a,b=40ms --loss 1% --burst 5 \\
-        --pause-max 800ms --failover-p99 5s --wrong 1/month --two-leaders never
-    hustings plan goals.toml --effort quick --output plan/
-    hustings plan --explain hustings.toml --members 5 --loss 1% --failover-p99 2s
+    For example --members 40 --sites a=20,b=20 --between a,b=40ms --loss 1% --burst 5 --pause-max
+    800ms --failover-p99 5s --wrong 1/month --two-leaders never; or --explain hustings.toml with
+    members, losses and goals.
 
     `hustings plan committee` proposes settings for an election among Byzantine members, and shows
     how they did against attacks. It exits with 1 if no settings elect a good leader.
@@ -153,13 +156,17 @@ def plan(what: str | None, as_json: bool, output: Path | None, **options: Any) -
     jobs = options["jobs"] or min(2, os.cpu_count() or 1)
     more = {"effort": options["effort"], "seed": options["seed"], "jobs": jobs}
     if options["judged"] is not None:
+        if options["verify"]:
+            raise BadInput("--verify goes with a plan: lab.verify tries one configuration")
         return _explain(options, goals, environment, more, as_json, output)
     if options["group"]:
         raise BadInput("--group goes with --explain")
     from hustings.lab.planning import plan as lab_plan
 
     with progress("rounds") as tell:
-        found = lab_plan(goals=goals, environment=environment, tell=tell, **more)
+        found = lab_plan(
+            goals=goals, environment=environment, verify=options["verify"], tell=tell, **more
+        )
     if output is not None:
         _write(output, found)
     if as_json:
@@ -247,9 +254,25 @@ def show_plan(found: GroupPlan) -> None:
         _show_best(found.options[0])
     elif not found.impossible:
         warn("no configuration that was tried can meet the goals")
+    _show_verified(found)
     for sentence in found.assumptions:
         click.echo(sentence)
     click.echo(f"replay: {found.command}")
+
+
+def _show_verified(found: GroupPlan) -> None:
+    """What real processes did, if they were asked."""
+    if found.unverified:
+        warn(f"not verified: {found.unverified}")
+    trial = found.verification
+    if trial is None:
+        return
+    show_table(
+        f"A: {trial.members} real processes for {trial.seconds:g} s, {trial.failovers} failovers",
+        ["what", "predicted", "measured", "samples", ""],
+        [each.cells() for each in trial.rows],
+        "; ".join(trial.notes),
+    )
 
 
 def _predicted(option: PlannedOption) -> list[list[object]]:
@@ -363,7 +386,7 @@ def _write(folder: Path, found: GroupPlan) -> None:
 
 
 def _committee(as_json: bool, output: Path | None, options: dict[str, Any]) -> int:
-    for name in (*GOALS, *WORDS, "environment", "judged", "group"):
+    for name in (*GOALS, *WORDS, "environment", "judged", "group", "verify"):
         if options[name]:
             flag = {"judged": "explain"}.get(name, name.rstrip("_").replace("_", "-"))
             raise BadInput(f"--{flag} is about a group, and not about a committee")

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, overload
 
 from hustings.core.config import parse_settings
+from hustings.core.durations import parse_duration
 from hustings.core.errors import BadInput, UnknownName
 from hustings.lab.byzantine.adversaries import load
 from hustings.lab.options import Options
@@ -32,10 +33,14 @@ from hustings.lab.plans.committee import (
 from hustings.lab.plans.explain import Explained
 from hustings.lab.plans.explain import explain as explain_file
 from hustings.lab.plans.goals import GroupGoals
+from hustings.lab.plans.intervals import Interval
 from hustings.lab.plans.planned import GroupPlan
+from hustings.lab.plans.real_group import NotVerified
 from hustings.lab.plans.search import EFFORTS as WORK
 from hustings.lab.plans.search import MISSED, SearchedPlan, check_goals, nearest, search
-from hustings.lab.runs.playing import Tell
+from hustings.lab.plans.verify import LEAST
+from hustings.lab.plans.verify import verify as verify_configuration
+from hustings.lab.runs.playing import Progress, Tell
 from hustings.lab.simulation import check_jobs, check_whole
 from hustings.protocols.committee.adversary import known
 from hustings.sim.environment import Environment
@@ -50,6 +55,7 @@ def plan(
     effort: str = ...,
     seed: int = ...,
     jobs: int = ...,
+    verify: str | float | None = ...,
     tell: Tell | None = ...,
 ) -> GroupPlan: ...
 @overload
@@ -136,13 +142,16 @@ def plan_group(
     effort: str = "usual",
     seed: int = 0,
     jobs: int = 1,
+    verify: str | float | None = None,
     tell: Tell | None = None,
 ) -> GroupPlan:
     """Configurations that meet goals in an environment, with the evidence: as `hustings plan`.
 
     Goals and environment are values, or the words of the command line: {"failover-p99": "5s"},
-    {"members": 5, "within": "1ms", "loss": "1%"}.
+    {"members": 5, "within": "1ms", "loss": "1%"}. With `verify`, a time, the first configuration is
+    tried on real processes for so long.
     """
+    seconds = None if verify is None else _trial_time(verify)
     asked, place, words = _asked(goals, environment)
     _check(effort, jobs)
     check_goals(asked)
@@ -155,7 +164,42 @@ def plan_group(
         space = [*space, *([] if space else nearest(asked, place))]
     given = assumptions(asked, place, words)
     line = shlex.join(_line(asked, words, [f"--effort={effort}", f"--seed={seed}"]))
-    return GroupPlan(asked, place, found, tuple(space), given, line)
+    made = GroupPlan(asked, place, found, tuple(space), given, line)
+    return made if seconds is None else _verified(made, seconds, seed, tell)
+
+
+def _trial_time(verify: str | float) -> float:
+    seconds = parse_duration(verify, "verify")
+    if seconds < LEAST:
+        raise BadInput(f"a verification takes {LEAST:g} s or more, not {seconds:g}")
+    return seconds
+
+
+def _verified(made: GroupPlan, seconds: float, seed: int, tell: Tell | None) -> GroupPlan:
+    """The plan, with its first configuration tried on real processes."""
+    if not made.options:
+        return made
+
+    def step(share: float, what: str) -> None:
+        if tell is not None:
+            tell(Progress(0, 1, round(share * seconds), round(seconds), 0, min(1.0, share)))
+
+    best = made.options[0]
+    wrong = best.played.of("wrong")
+    rate = Interval(wrong.value, wrong.low, wrong.high, wrong.method)
+    try:
+        trial = verify_configuration(
+            best.configuration,
+            made.environment,
+            best.played.observed,
+            seconds=seconds,
+            seed=seed,
+            wrong=rate,
+            tell=step,
+        )
+    except NotVerified as error:
+        return replace(made, unverified=str(error))
+    return replace(made, verification=trial)
 
 
 def explain(

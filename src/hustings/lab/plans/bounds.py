@@ -31,6 +31,7 @@ from hustings.lab.plans.chances import (
     pause_tail,
     shortest,
     unanswered,
+    worst_loss,
 )
 from hustings.lab.plans.configuration import Configuration
 from hustings.lab.plans.goals import ENGINE, SITE, GroupGoals
@@ -44,6 +45,7 @@ from hustings.sim.sites import SiteDelay, Sites
 
 MEMBERS = 5  # of a group, if the environment does not say
 P99 = 0.99
+_RARE = (1.0 - P99) / 2.0  # what is left out of a 99th percentile, twice
 _MOST_TIMES = 1000
 # Bytes of frames before they are sealed, as members of the usual names and places write them.
 _SIGN = 72  # an announcement, a heartbeat or a short message of the leadership layer
@@ -181,23 +183,43 @@ def failover(configuration: Configuration, environment: Environment) -> Span:
         held = at.ttl - (1.0 - P99) * at.renewal
         low, because = max((low, because), (held, "the lease of the leader that ended"))
         asks = round_trip(configuration, environment)
-        high = max(high, at.ttl * 1.01) + asks + 2.0 * at.retry + way
-    high += _told_late(environment, at)
+        again = _asked_again(configuration, environment, at)
+        high = max(high, at.ttl * 1.01) + asks + again + way
+    high += _told_late(configuration, environment, at)
     return Span(low + shortest(environment.network.delay), high, because)
 
 
-def _told_late(environment: Environment, at: Timers) -> float:
+def _asked_again(configuration: Configuration, environment: Environment, at: Timers) -> float:
+    """How long a new leader asks in vain, because questions or answers are lost.
+
+    Each time it waits twice as long as before. A majority of many voters hardly ever fails to
+    answer.
+    """
+    for times in range(_MOST_TIMES):
+        fails = unanswered(environment.network.loss, times + 1)
+        voters = len(configuration.voters)
+        if voters:
+            out = voters - voters // 2
+            fails = math.comb(voters, out) * fails**out
+        if fails <= _RARE:
+            return at.retry * (2.0**times - 1.0)
+    return math.inf
+
+
+def _told_late(configuration: Configuration, environment: Environment, at: Timers) -> float:
     """How much later than the others the last follower hears of the new leader.
 
     A leader says so again with each renewal, or with each sign of life. At the 99th percentile no
     follower misses more of these in a row than this time takes. Other messages use the same links
-    meanwhile, so bursts end.
+    meanwhile, so bursts end. A multicast with anti-entropy is repaired sooner, by other members.
     """
+    if configuration.multicast in ("bimodal", "gossip") and at.announces:
+        return _repaired(configuration, environment)
     again = at.renewal if at.ttl else at.period
     between = 1 + math.floor(again / at.period + 1e-9) if at.ttl and at.announces else 1
     followers = members_of(environment) - 1
     for times in range(_MOST_TIMES):
-        if followers * all_lost(environment.network.loss, times + 1, between) <= 1.0 - P99:
+        if followers * all_lost(environment.network.loss, times + 1, between) <= _RARE:
             return times * again
     return math.inf
 
@@ -233,6 +255,25 @@ def _between(environment: Environment, one: int, other: int) -> float:
     if not isinstance(delay, SiteDelay):
         return delay.bound + hold
     return delay.between.get((one, other), delay.within).bound + hold
+
+
+def _repaired(configuration: Configuration, environment: Environment) -> float:
+    """How long anti-entropy takes until the last member has a multicast.
+
+    In each round a member that lacks it gets so many digests on average, from random members.
+    Digest, request and copy may each be lost.
+    """
+    stack, loss = configuration.configured().stack, worst_loss(environment.network.loss).p
+    followers = members_of(environment) - 1
+    lacks = loss if not stack.spread else max(loss, math.exp(-stack.spread * (1.0 - loss)))
+    stays = math.exp(-stack.digests * (1.0 - loss) ** 3)
+    rounds = 0
+    while followers * lacks > _RARE and rounds < stack.rounds:
+        lacks *= stays
+        rounds += 1
+    if followers * lacks > _RARE:
+        return math.inf
+    return rounds * stack.round_time + (4.0 * longest_delay(environment) if rounds else 0.0)
 
 
 # Wrong failovers

@@ -45,6 +45,7 @@ GRACES = (5.0, 2.0, 1.0, 0.5, 0.25, 0.1, 0.0)  # of `hustings run`, from its def
 _SHARES = (1.0, 0.75, 0.55)
 MOST_BEATS = 200  # signs of life within a patience
 SHARE = 0.45  # of the bytes: for signs of life, and as much for gossip
+_SMALL = 8  # members up to which a leader tells all of them soon enough by itself
 _PLACES = 3  # sites that are first in turn
 LARGE = 300  # members from which partial views are tried
 _CONNECTIONS = 1.25  # by how much a limit exceeds what is needed
@@ -418,7 +419,18 @@ def _leased(candidate: Proposal, goals: GroupGoals, environment: Environment) ->
         shares = [rounded(share * most, up=False) for share in _SHARES]
         for ttl in dict.fromkeys([*shares, lasts[grace]]):
             if ttl >= lasts[grace]:
-                yield _lease(candidate, grace, ttl, goals, pause)
+                leased = _lease(candidate, grace, ttl, goals, pause)
+                yield leased
+                yield from _repairing(leased, environment)
+
+
+def _repairing(candidate: Proposal, environment: Environment) -> Iterator[Proposal]:
+    """A multicast that other members repair: the last one to hear of a leader hears sooner."""
+    lossy = environment.network.loss.p > 0 and members_of(environment) > _SMALL
+    if lossy and find(candidate.configuration.protocol).assumptions.announces:
+        because = "the news of a new leader is repaired by others where it is lost"
+        reason = SettingReason("multicast", "bimodal", FAILOVER, because)
+        yield candidate.with_(reason, multicast="bimodal")
 
 
 def _lease(

@@ -112,6 +112,11 @@ class Configuration:
             given["ttl"] = self.ttl
         return given
 
+    @property
+    def runs_commands(self) -> bool:
+        """Whether `hustings run` can keep it: ending a command takes a part of a lease."""
+        return self.guard is None or self.grace is not None
+
     def url(self, *, durable: bool | None = None) -> str:
         """The address of the guard; "" without one."""
         if self.guard is None:

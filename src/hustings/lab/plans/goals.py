@@ -123,7 +123,8 @@ class GroupGoals:
     # Most wrong failovers in a second of the group's time: a live leader loses its leadership
     # although nobody asked for that.
     wrong: float | None = None
-    # 0: never two members that lead at one time; else the longest time for which it is tolerable.
+    # 0: never two members that lead at one time; else for how long it is tolerable, in 99 of 100
+    # failovers.
     two_leaders: float | None = None
     survive: tuple[str, ...] = ()  # "site", "engine", "2 members"
     # Most bytes in a second that any one member sends and receives, headers included.

@@ -19,6 +19,7 @@ from hustings.lab.plans.configuration import Configuration
 from hustings.lab.plans.goals import GroupGoals, show_bytes, show_rate
 from hustings.lab.plans.search import MET, OPEN, PlayedProposal, Prediction, SearchedPlan
 from hustings.lab.plans.sensitivity import Sensitivity, sensitivity
+from hustings.lab.plans.verify import Verification
 from hustings.lab.tables import Table, as_html, as_notes, plotted
 from hustings.net.limits import Limits
 from hustings.sim.environment import Environment
@@ -110,7 +111,7 @@ class PlannedOption:
         None where the lease leaves no time to end a command in: then the work has to be done in
         the member's process, which ends with its leadership.
         """
-        if self.configuration.guard is not None and self.configuration.grace is None:
+        if not self.configuration.runs_commands:
             return []
         count = min(3, self.environment.members or 3)
         if self.configuration.voters:
@@ -166,6 +167,8 @@ class GroupPlan(Table):
     impossible: tuple[Impossible, ...]
     assumptions: tuple[str, ...]
     command: str = ""
+    verification: Verification | None = None  # of the first configuration, on real processes
+    unverified: str = ""  # why there is none, though it was asked for
 
     @property
     def options(self) -> tuple[PlannedOption, ...]:
@@ -182,8 +185,15 @@ class GroupPlan(Table):
 
     @property
     def verdict(self) -> str:
-        """feasible, infeasible, or undecided with this effort."""
+        """feasible, infeasible, or undecided with this effort.
+
+        A plan whose predictions real processes contradict is not feasible.
+        """
         verdicts = [each.verdict for each in self.found.front]
+        if self.verification is not None and not self.verification.agrees:
+            return INFEASIBLE
+        if self.unverified:
+            return UNDECIDED
         if MET in verdicts:
             return FEASIBLE
         return UNDECIDED if OPEN in verdicts else INFEASIBLE
@@ -229,6 +239,8 @@ class GroupPlan(Table):
             },
             "protocols_left_out": dict(self.found.space.protocols),
             "options": [each.to_json() for each in self.options],
+            "verification": None if self.verification is None else self.verification.to_json(),
+            "unverified": self.unverified or None,
             "replay": self.command,
         }
 

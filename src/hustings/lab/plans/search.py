@@ -40,7 +40,7 @@ from hustings.lab.plans.candidates import (
 )
 from hustings.lab.plans.configuration import Configuration
 from hustings.lab.plans.goals import GroupGoals, show_bytes, show_rate
-from hustings.lab.plans.intervals import mean_of
+from hustings.lab.plans.intervals import fewest_values, mean_of, quantile
 from hustings.lab.plans.virtual import MACHINE, PROCESS, SITE, ObservedGroup, observe
 from hustings.lab.runs.playing import Progress, Tell
 from hustings.sim.environment import Environment
@@ -272,13 +272,15 @@ def _promise(
     over = 0.0
     fails, errs = failover(configuration, environment), wrong(configuration, environment)
     if goals.failover_p99 is not None:
-        high = fails.high if math.isfinite(fails.high) else fails.low + 1.0
-        over += max(0.0, math.log(max(high, 1e-9) / goals.failover_p99))
+        known = math.isfinite(fails.high)
+        high = fails.high if known else fails.low + 1.0
+        over += max(0.0, math.log(max(high, 1e-9) / goals.failover_p99)) + (0.0 if known else 0.1)
     if goals.wrong is not None and errs.high > goals.wrong:
         over += 0.2 * math.log(errs.high / goals.wrong)
     size = traffic(configuration, environment).most
     if goals.bytes is not None:
         over += max(0.0, math.log(size / goals.bytes))
+    over += 0.0 if configuration.runs_commands else 0.05
     liked = {"calm": errs.high, "speed": fails.low, "bytes": size}.get(goals.prefer, 0.0)
     return (round(over, 3), liked, float(len(proposal.reasons)))
 
@@ -512,9 +514,18 @@ def _two(
     if span.high == 0.0:
         method = f"{span.because}; {show_duration(float(f'{seen:.3g}'))} seen{fewer}"
         return Prediction(NEVER, goals.two_leaders, seen, 0.0, seen, method)
-    high = max(seen, span.high)
-    method = f"{span.because}; the longest seen is the value{fewer}"
-    return Prediction(NEVER, goals.two_leaders, seen, seen, high, method)
+    times = [each.two_leaders for each in observed.failovers]
+    count = len(times)
+    if math.isinf(span.high) or not times:
+        return Prediction(NEVER, goals.two_leaders, seen, seen, math.inf, f"{span.because}{fewer}")
+    if max(times) == 0.0:
+        # What was never seen may still happen in a few of a hundred, for as long as it can last.
+        high = 0.0 if count >= fewest_values(0.99) else span.high
+        method = f"none in {count} failovers; else {span.because}{fewer}"
+        return Prediction(NEVER, goals.two_leaders, seen, 0.0, max(seen, high), method)
+    found = quantile(times, 0.99, clusters=[each.seed for each in observed.failovers])
+    method = f"99th percentile of {count} failovers: {found.method}{fewer}"
+    return Prediction(NEVER, goals.two_leaders, found.value, found.low, found.high, method)
 
 
 def _bytes(
@@ -556,7 +567,8 @@ def _front(played: Sequence[PlayedProposal], goals: GroupGoals) -> list[PlayedPr
     rest = [each for each in played if each not in kept]
 
     def rank(one: PlayedProposal) -> tuple[float, ...]:
-        return (order[one.verdict], *_liked(one, goals), float(len(one.proposal.reasons)))
+        # A configuration that hustings run can keep goes before one that it cannot.
+        return (order[one.verdict], not one.configuration.runs_commands, *_liked(one, goals))
 
     return sorted(kept, key=rank) + sorted(rest, key=rank)
 

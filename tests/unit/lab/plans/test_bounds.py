@@ -92,6 +92,16 @@ def test_the_nearest_majority_answers() -> None:
     assert round_trip(Configuration(), place) == 0.0
 
 
+def test_lost_news_of_a_leader_takes_longer_in_a_larger_group() -> None:
+    lossy = LAN + '[loss]\nrate = "5%"\n'
+    small, large = environment(lossy, 5), environment(lossy, 100)
+    assert failover(QUORUM, environment()).high < failover(QUORUM, small).high
+    assert failover(QUORUM, small).high < failover(QUORUM, large).high
+    repaired = QUORUM.but(multicast="bimodal")
+    assert failover(repaired, large).high < failover(QUORUM, large).high
+    assert failover(repaired, environment()).high == failover(QUORUM, environment()).high
+
+
 # Wrong failovers
 
 

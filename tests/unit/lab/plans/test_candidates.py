@@ -58,7 +58,7 @@ def test_each_candidate_can_be_deployed_and_says_why(goals: dict[str, object], t
     space = propose(wanted, place)
     assert space.candidates
     keys = [each.configuration.key for each in space.candidates]
-    assert len(keys) == len(set(keys)) <= 600
+    assert len(keys) == len(set(keys)) <= 900
     for each in space.candidates:
         each.configuration.configured()
         assert sorted(reason.setting for reason in each.reasons) == sorted(changed(each))

@@ -13,12 +13,15 @@ import pytest
 from hustings import lab
 from hustings.agent.config import load
 from hustings.core.errors import BadInput, UnknownName
+from hustings.lab import planning
 from hustings.lab.plans.asked import asked_in_file, asked_in_words, assumptions
 from hustings.lab.plans.candidates import Proposal, SettingReason
 from hustings.lab.plans.configuration import Configuration, read_configuration
 from hustings.lab.plans.explain import placed
 from hustings.lab.plans.goals import GroupGoals
+from hustings.lab.plans.intervals import Interval
 from hustings.lab.plans.planned import KEPT, GroupPlan, defaults
+from hustings.lab.plans.real_group import NotVerified
 from hustings.lab.plans.search import (
     EFFORTS,
     MET,
@@ -33,6 +36,7 @@ from hustings.lab.plans.search import (
     scaled,
 )
 from hustings.lab.plans.sensitivity import longer
+from hustings.lab.plans.verify import Verification, VerifiedRow
 from hustings.lab.runs.playing import Progress
 from hustings.sim.delay import Exponential, Fixed, Lognormal
 from hustings.sim.environment import parse_environment
@@ -338,3 +342,52 @@ def test_defaults_name_all_tables() -> None:
     heads = {each.setting.rpartition(".")[0] for each in defaults(Configuration(protocol="bully"))}
     assert {"", "gossip-settings", "leadership-settings", "detector-settings", "limits"} <= heads
     assert SettingReason("ttl", "4s", "wrong", "why").value == "4s"
+
+
+# Real processes
+
+
+def trial_of(agrees: bool) -> Verification:
+    predicted = Interval(1.0, 0.5, 1.5, "order statistics")
+    row = VerifiedRow("failover", "s", predicted, 1.1 if agrees else 9.0, "8 failovers", agrees)
+    return Verification(3, 10.0, 8, 2, (row,), ("one note",))
+
+
+def verified(monkeypatch: pytest.MonkeyPatch, outcome: Verification | NotVerified) -> GroupPlan:
+    def trial(*_: object, **options: Any) -> Verification:
+        assert options["seconds"] == 10.0
+        options["tell"](0.5, "half")
+        if isinstance(outcome, NotVerified):
+            raise outcome
+        return outcome
+
+    monkeypatch.setattr(planning, "verify_configuration", trial)
+    found = lab.plan(
+        goals=GOALS, environment=LAN, effort="quick", seed=3, verify="10s", tell=lambda _: None
+    )
+    assert isinstance(found, GroupPlan)
+    return found
+
+
+def test_real_processes_that_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = verified(monkeypatch, trial_of(agrees=True))
+    assert found.verdict == "feasible"
+    told = found.to_json()["verification"]
+    assert isinstance(told, dict)
+    assert told["agrees"] is True
+
+
+def test_real_processes_that_contradict_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert verified(monkeypatch, trial_of(agrees=False)).verdict == "infeasible"
+
+
+def test_a_machine_on_which_nothing_can_be_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = verified(monkeypatch, NotVerified("namespaces are refused"))
+    assert (found.verdict, found.unverified) == ("undecided", "namespaces are refused")
+
+
+def test_a_trial_takes_a_while() -> None:
+    with pytest.raises(BadInput, match="a verification takes 10 s or more, not 5"):
+        lab.plan(goals=GOALS, environment=LAN, verify="5s")
+    with pytest.raises(BadInput, match="verify 'long' is not a duration"):
+        lab.plan(goals=GOALS, environment=LAN, verify="long")
