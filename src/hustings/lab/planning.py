@@ -37,7 +37,14 @@ from hustings.lab.plans.intervals import Interval
 from hustings.lab.plans.planned import GroupPlan
 from hustings.lab.plans.real_group import NotVerified
 from hustings.lab.plans.search import EFFORTS as WORK
-from hustings.lab.plans.search import MISSED, SearchedPlan, check_goals, nearest, search
+from hustings.lab.plans.search import (
+    MISSED,
+    SearchedPlan,
+    check_goals,
+    nearest,
+    nearest_played,
+    search,
+)
 from hustings.lab.plans.verify import LEAST
 from hustings.lab.plans.verify import verify as verify_configuration
 from hustings.lab.runs.playing import Progress, Tell
@@ -161,7 +168,8 @@ def plan_group(
     else:
         found = search(asked, place, effort=effort, seed=seed, jobs=jobs, tell=tell)
     if not any(each.verdict != MISSED for each in found.front):
-        space = [*space, *([] if space else nearest(asked, place))]
+        nearby = nearest_played(found.front) or nearest(asked, place)
+        space = [*space, *([] if space else nearby)]
     given = assumptions(asked, place, words)
     line = shlex.join(_line(asked, words, [f"--effort={effort}", f"--seed={seed}"]))
     made = GroupPlan(asked, place, found, tuple(space), given, line)

@@ -43,6 +43,7 @@ SURVIVE, SIZE, DELAYS, PAUSES = "survive", "members", "delay", "pauses"
 GRACES = (5.0, 2.0, 1.0, 0.5, 0.25, 0.1, 0.0)  # of `hustings run`, from its default down
 # Parts of the longest lease that may fail over in time: losses delay the news of a new leader.
 _SHARES = (1.0, 0.75, 0.55)
+MOST_PATIENCE = 600.0  # seconds
 MOST_BEATS = 200  # signs of life within a patience
 SHARE = 0.45  # of the bytes: for signs of life, and as much for gossip
 _SMALL = 8  # members up to which a leader tells all of them soon enough by itself
@@ -130,9 +131,11 @@ def _keep(space: Space, candidate: Proposal, goals: GroupGoals, environment: Env
     try:
         sized = _slim(_sized(candidate, environment), goals, environment)
         candidate = _remembering(sized, environment)
-        candidate.configuration.configured()
+        silence = timers(candidate.configuration, environment).longest
     except BadInput:
         return
+    if silence > MOST_PATIENCE:
+        return  # it is no failover any more, and takes too long to be played
     key = candidate.configuration.key
     if key not in space.seen:
         space.seen.add(key)
@@ -266,7 +269,9 @@ def _guards(goals: GroupGoals, environment: Environment) -> Iterator[Proposal]:
                 chosen,
                 (
                     SettingReason("guard", QUORUM, goal, "voters confirm one leader at a time"),
-                    SettingReason("voters", f"{len(voters)}{where}", _votes(goals), _placed(goals)),
+                    SettingReason(
+                        "voters", f"{len(voters)}{where}", _votes(goals), _placed(goals, voters)
+                    ),
                 ),
             )
     for engine in _leased_engines(goals):
@@ -280,10 +285,12 @@ def _votes(goals: GroupGoals) -> str:
     return SURVIVE if goals.survive else NEVER
 
 
-def _placed(goals: GroupGoals) -> str:
-    if goals.survive:
-        return f"a majority is left after the loss of {' and of '.join(goals.survive)}"
-    return "the fewest voters that have a majority after the loss of one"
+def _placed(goals: GroupGoals, voters: Sequence[int]) -> str:
+    lost = (len(voters) - 1) // 2
+    told = f"{lost} of them may be gone, or not answer, and a majority is left"
+    if "site" in goals.survive:
+        told += ", also without any one site"
+    return told
 
 
 def _where(voters: Sequence[int], environment: Environment) -> str:
@@ -488,7 +495,7 @@ def _patient(
 def _remembering(candidate: Proposal, environment: Environment) -> Proposal:
     """Gossip that is no less patient with a silent leader than the election."""
     now = timers(candidate.configuration, environment)
-    if now.forgotten >= 1.2 * now.longest:
+    if now.forgotten >= 1.2 * now.longest or candidate.configuration.configured().stack.partial:
         return candidate
     because = "gossip must not take a leader for gone that the election still waits for"
     silence = rounded(1.5 * now.longest)

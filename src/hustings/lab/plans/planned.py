@@ -26,6 +26,7 @@ from hustings.sim.environment import Environment
 
 FEASIBLE, INFEASIBLE, UNDECIDED = "feasible", "infeasible", "undecided"
 MONTHLY = 1.0 / PERIODS["month"]  # wrong failovers that are worth an alarm, at least
+DAY = 86_400.0
 KEPT = "default; no goal forces it"
 
 
@@ -334,7 +335,7 @@ def alarms(played: PlayedProposal, environment: Environment) -> list[Alarm]:
     configuration = played.configuration
     at = timers(configuration, environment)
     fail, errs = played.of(FAILOVER), played.of(WRONG)
-    longest = fail.high if math.isfinite(fail.high) else 2.0 * fail.value
+    longest = min(max(fail.high, fail.value), DAY)
     often = max(errs.high, errs.wanted or MONTHLY)
     found = [
         Alarm(

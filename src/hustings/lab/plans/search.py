@@ -286,10 +286,14 @@ def _promise(
 
 
 def _varied(ranked: Sequence[Proposal], most: int) -> list[Proposal]:
-    """The most promising ones, of all kinds in turn: kinds differ in protocol and guard."""
-    kinds: dict[tuple[str, str], list[Proposal]] = {}
+    """The most promising ones, of all kinds in turn.
+
+    Kinds differ in protocol, guard and multicast, and in whether `hustings run` can keep them.
+    """
+    kinds: dict[tuple[object, ...], list[Proposal]] = {}
     for each in ranked:
-        key = (each.configuration.protocol, each.configuration.guard or "")
+        one = each.configuration
+        key = (one.protocol, one.guard, one.multicast, one.runs_commands)
         kinds.setdefault(key, []).append(each)
     chosen: list[Proposal] = []
     while len(chosen) < most and any(kinds.values()):
@@ -625,6 +629,21 @@ def nearest(goals: GroupGoals, environment: Environment) -> list[Impossible]:
             shown = show_rate(value) if goal == WRONG else show_bytes(value).replace(" B", "")
             found.append(Impossible(goal, "no candidate keeps to it", f"--{name} {shown}"))
     return found
+
+
+def nearest_played(found: Sequence[PlayedProposal]) -> list[Impossible]:
+    """For each goal that the best of the played configurations misses, what it does instead."""
+    if not found:
+        return []
+    return [
+        Impossible(
+            each.goal,
+            "no configuration that was played keeps to it beside the other goals",
+            f"--{each.goal} {each.show(each.high).replace(' B/s', '/s').replace(' ', '')}",
+        )
+        for each in found[0].predictions
+        if each.verdict == MISSED and math.isfinite(each.high)
+    ]
 
 
 def check_goals(goals: GroupGoals) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ from hustings.lab.plans.search import (
     SearchRound,
     moved,
     nearest,
+    nearest_played,
     prune,
     scaled,
 )
@@ -391,3 +393,17 @@ def test_a_trial_takes_a_while() -> None:
         lab.plan(goals=GOALS, environment=LAN, verify="5s")
     with pytest.raises(BadInput, match="verify 'long' is not a duration"):
         lab.plan(goals=GOALS, environment=LAN, verify="long")
+
+
+def test_the_nearest_of_what_was_played() -> None:
+    best = plan_of().found.front[0]
+    missed = replace(
+        best,
+        predictions=tuple(
+            replace(each, wanted=each.low / 2) if each.goal == "failover-p99" else each
+            for each in best.predictions
+        ),
+    )
+    (near,) = nearest_played([missed])
+    assert near.nearest.startswith("--failover-p99 ")
+    assert nearest_played([]) == nearest_played([best]) == []
