@@ -114,8 +114,7 @@ class Failing:
         self._agenda.in_effect -= 1
         Heal(name=_cut_name(sites, site)).happen(self._world)
         for member, incarnation in self._dark.pop(site, {}).items():
-            if member not in self._down:
-                self._restart(member, incarnation)
+            self._restart(member, incarnation)
         self._next_outage(outages, sites, self._world.now, site)
 
     def _cut(self, sites: Sites, site: int, *sides: list[MemberId]) -> None:

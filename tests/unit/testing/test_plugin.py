@@ -90,11 +90,14 @@ def test_an_environment_is_calmed_for_a_smaller_run(tmp_path: Path) -> None:
         "[delay]\nwithin = '1ms'\n[loss]\nrate = '2%'\nburst = 3\n"
         "[crashes]\nrate = '1/h'\nback = '2s'\n"
     )
-    ended = run(tmp_path, SPLIT.replace("loss=0.1", "environment='e.toml'"))
+    within = SPLIT.replace("loss=0.1", "environment='e.toml'")
+    shown = ", f'crashes: {hustings_group.inside.environment.crashes}'"
+    ended = run(tmp_path, within.rstrip() + shown)
     assert ended.code == 1
     assert replay_of(ended).endswith(" calm")
+    assert ended.said("crashes: None")
     (tmp_path / "e.toml").write_text("[delay]\nwithin = '1 furlong'\n")
-    refused = run(tmp_path, SPLIT.replace("loss=0.1", "environment='e.toml'"))
+    refused = run(tmp_path, within)
     assert refused.said("e.toml, line 2: delay.within: '1 furlong' is no law of times")
 
 
