@@ -41,6 +41,7 @@ from hustings.lab.plans.candidates import (
 from hustings.lab.plans.configuration import Configuration
 from hustings.lab.plans.goals import GroupGoals, show_bytes, show_rate
 from hustings.lab.plans.intervals import fewest_values, mean_of, quantile
+from hustings.lab.plans.rare import wrong_rate
 from hustings.lab.plans.virtual import MACHINE, PROCESS, SITE, ObservedGroup, observe
 from hustings.lab.runs.playing import Progress, Tell
 from hustings.sim.environment import Environment
@@ -209,7 +210,15 @@ def search(
                 each,
                 goals,
                 environment,
-                play(each.configuration, goals, smaller, seeds, one, jobs, steps.one(place)),
+                play(
+                    moved(each.configuration, environment, smaller),
+                    goals,
+                    smaller,
+                    seeds,
+                    one,
+                    jobs,
+                    steps.one(place),
+                ),
                 smaller,
             )
             for each in chosen
@@ -219,6 +228,8 @@ def search(
         best = _front(played, goals)[:following]
         chosen = [each.proposal for each in best]
     front = tuple(_front(played, goals)[:4]) if played else ()
+    split = [_split(each, goals, environment, smaller, effort, seed, jobs) for each in front]
+    front = tuple(_front(split, goals))
     return SearchedPlan(
         front,
         len(space.candidates),
@@ -551,6 +562,42 @@ def _bytes(
         max(0.0, seen.low) * ratio,
         seen.high * ratio,
         f"counted with headers and seals, of the member with most: {seen.method}{fewer}",
+    )
+
+
+def _split(
+    one: PlayedProposal,
+    goals: GroupGoals,
+    environment: Environment,
+    smaller: Environment,
+    effort: str,
+    seed: int,
+    jobs: int,
+) -> PlayedProposal:
+    """The same with the rate of wrong failovers by importance splitting, if that may decide.
+
+    It decides nothing where another goal is missed already.
+    """
+    if one.verdict != OPEN or one.of(WRONG).verdict != OPEN:
+        return one
+    rate = wrong_rate(
+        moved(one.configuration, environment, smaller),
+        smaller,
+        effort=effort,
+        seed=seed,
+        members=members_of(smaller),
+        jobs=jobs,
+    )
+    seen = (
+        f"{rate.lost} in {rate.seconds:.0f} s on the virtual clock, {rate.copies} in copies of it"
+    )
+    method = f"{rate.method}: {seen}"
+    if members_of(smaller) < members_of(environment):
+        method += f"; {members_of(smaller)} members played"
+    found = Prediction(WRONG, goals.wrong, rate.value, rate.interval.low, rate.high, method)
+    return replace(
+        one,
+        predictions=tuple(found if each.goal == WRONG else each for each in one.predictions),
     )
 
 

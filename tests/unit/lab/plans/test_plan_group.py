@@ -15,6 +15,7 @@ from hustings import lab
 from hustings.agent.config import load
 from hustings.core.errors import BadInput, UnknownName
 from hustings.lab import planning
+from hustings.lab.plans import search as search_module
 from hustings.lab.plans.asked import asked_in_file, asked_in_words, assumptions
 from hustings.lab.plans.candidates import Proposal, SettingReason
 from hustings.lab.plans.configuration import Configuration, read_configuration
@@ -22,6 +23,7 @@ from hustings.lab.plans.explain import placed
 from hustings.lab.plans.goals import GroupGoals
 from hustings.lab.plans.intervals import Interval
 from hustings.lab.plans.planned import KEPT, GroupPlan, defaults
+from hustings.lab.plans.rare import Rate
 from hustings.lab.plans.real_group import NotVerified
 from hustings.lab.plans.search import (
     EFFORTS,
@@ -407,3 +409,38 @@ def test_the_nearest_of_what_was_played() -> None:
     (near,) = nearest_played([missed])
     assert near.nearest.startswith("--failover-p99 ")
     assert nearest_played([]) == nearest_played([best]) == []
+
+
+def test_voters_of_a_large_group_are_played_at_their_sites() -> None:
+    words = {"sites": "a=30,b=30", "between": ["a,b=2ms"], "within": "1ms"}
+    found = lab.plan(
+        goals={"two-leaders": "never", "failover-p99": "4s"}, environment=words, effort="quick"
+    )
+    assert isinstance(found, GroupPlan)
+    assert found.found.members == 4
+    assert max(found.options[0].configuration.voters) > 4
+
+
+def test_a_rare_rate_is_split(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a guard the closed form for losses is far too high, and decides nothing."""
+    asked: list[Configuration] = []
+
+    def rate_of(configuration: Configuration, *_: object, **options: Any) -> Rate:
+        asked.append(configuration)
+        assert options["effort"] == "quick"
+        return Rate(Interval(1e-9, 1e-10, 1e-8, "splitting"), "splitting", 60.0, 0, 9, 3)
+
+    monkeypatch.setattr(search_module, "wrong_rate", rate_of)
+    lossy = {**LAN, "loss": "1%", "burst": 3}
+    goals = {"wrong": "1/month", "failover-p99": "10s"}
+    found = lab.plan(goals=goals, environment=lossy, effort="quick")
+    assert isinstance(found, GroupPlan)
+    split = [
+        each
+        for each in found.options
+        if each.played.of("wrong").method.startswith("splitting: 0 in 60 s on the")
+    ]
+    assert [each.configuration for each in split] == [
+        each.configuration for each in found.options if each.configuration in asked
+    ]
+    assert all(each.played.of("wrong").verdict == MET for each in split)
