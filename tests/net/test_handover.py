@@ -7,9 +7,16 @@ from pathlib import Path
 import pytest
 
 import hustings
+from hustings.core.choice import candidate
+from hustings.core.context import Context
+from hustings.layers.gossip.messages import Entry, GossipMsg
+from hustings.net.peer_addresses import Place
 from hustings.net.state_file import StateFile
 from hustings.net.validation import bounds
 from hustings.testing import Group
+from tests.net.kit.crowd import Crowd
+from tests.net.kit.loops import run, until
+from tests.net.kit.ports import free_port
 
 PROTOCOLS = ["le-s", "bully", "ring", "probabilistic"]
 
@@ -122,3 +129,31 @@ def test_a_term_that_is_within_the_bounds_is_no_poison(tmp_path: Path) -> None:
         group.restart("a")
         group.join("b", state=tmp_path)
         assert group.member(group.settle(steady=1.0)).term > bounds(0.0, 1).jump
+
+
+def test_a_leader_that_leaves_does_not_hand_over_to_one_of_which_it_has_only_been_told() -> None:
+    """A newcomer that missed the goodbye of a member tells others of it: nobody answers there."""
+
+    async def story() -> None:
+        async with Crowd() as crowd:
+            await crowd.add_all(["a", "b", "c"])
+            leader = await crowd.agreed()
+            others = [each for each in crowd.open() if each is not leader]
+            node = leader.node
+            await until(lambda: all(node.address_validation.met(each.id) for each in others), "met")
+            ghost = candidate(max(each.id for each in crowd.members) + 1)
+            place = Place(("127.0.0.1", free_port()), "ghost").text()
+            entry = Entry(ghost, others[0].node.filter.wire.incarnation, 1, place)
+            gossip = GossipMsg((entry,), 0, (), None, False, 0)
+            membership = node.stack.membership
+
+            def tell(ctx: Context) -> None:
+                membership.on_news(ctx, others[0].id, gossip)
+
+            node.runner.run(tell)
+            assert ghost.id in membership.view
+            await leader.leave()
+            await until(lambda: any(each.is_leader for each in others), "another one leads")
+            assert [each.handed for each in others].count(True) == 1
+
+    run(story())

@@ -167,6 +167,7 @@ class MemberNode:
 
     def start(self) -> None:
         """Take part from now on."""
+        self.leadership.is_met = self.address_validation.met
         self.transport.attach(group_tag(self.filter.wire.group), self)
         self.bootstrap.begin()
         if not self.runner.run(self.stack.start) or self._closed:

@@ -281,6 +281,12 @@ class AddressValidation:
         """Whether a member is known to be at an address."""
         return self._answered.get(member) == endpoint or self._spoke.get(member) == endpoint
 
+    def met(self, member: MemberId) -> bool:
+        """Whether a member has answered here. In a large group few are asked: then any may be."""
+        known = self._node.address_book.known
+        endpoint = known.get(member)
+        return len(known) > SMALL or (endpoint is not None and self.reached(member, endpoint))
+
     def answered(self, member: MemberId) -> Endpoint | None:
         """Where a member has answered a question of this process."""
         return self._answered.get(member)

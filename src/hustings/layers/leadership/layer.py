@@ -135,6 +135,10 @@ class LeadershipContext(ForwardingContext):
             self._layer.declared(self._below, outcome)
 
 
+def _anybody(member: MemberId) -> bool:
+    return True
+
+
 class LeadershipLayer(Layer):
     """An election with all that its owner needs."""
 
@@ -143,6 +147,8 @@ class LeadershipLayer(Layer):
     Staying: ClassVar[type[Incumbency]] = Incumbency
     Inquiring: ClassVar[type[Inquiry]] = Inquiry
     Reconciling: ClassVar[type[Reconciliation]] = Reconciliation
+    # Whether a member is known to be there beyond what others say of it; a world may know.
+    is_met: Callable[[MemberId], bool] = staticmethod(_anybody)
 
     def __init__(self, inner: Election, settings: LeadershipConfig, observer: bool = False) -> None:
         super().__init__(inner)
@@ -271,12 +277,21 @@ class LeadershipLayer(Layer):
         return self.electors.view
 
     def best_other(self, ctx: Context) -> MemberId | None:
-        """The best other elector that does not stand back."""
-        view = self.electorate(ctx)
-        ranking = view.ranking(self.order).ids
-        best = next((each for each in ranking if each != ctx.me.id), None)
-        if best is None or self.electors.standing(best) < ELIGIBLE:
-            return None
+        """The best other elector that does not stand back.
+
+        One that this member has met comes first. A newcomer may have missed the goodbye of a member
+        that left, and tell others of it: that one would never take over.
+        """
+        ranking = self.electorate(ctx).ranking(self.order).ids
+        best = None
+        for each in ranking:
+            if each == ctx.me.id:
+                continue
+            if self.electors.standing(each) < ELIGIBLE:
+                break  # and all after it
+            if self.is_met(each):
+                return each
+            best = each if best is None else best
         return best
 
     # What this member says about the leader

@@ -190,6 +190,15 @@ def test_who_resigns_does_not_hand_over_to_one_that_stands_back() -> None:
     assert told(leader.ask(lambda leadership, ctx: leadership.stand_back(ctx))) == [Elected(1, 2)]
 
 
+def test_who_resigns_hands_over_to_one_that_it_has_met_if_there_is_one() -> None:
+    """A newcomer may tell of a member that has left. So the best one that answered comes first."""
+    for met, heir in (({1, 2}, 2), ({1, 2, 4}, 4), (set[int](), 4)):
+        leader = in_office(3, FOUR)
+        leader.leadership.is_met = met.__contains__
+        effects = leader.ask(lambda leadership, ctx: leadership.stand_back(ctx))
+        assert told(effects) == [Elected(heir, 2)]
+
+
 def test_alone_who_resigns_leaves_the_group_without_a_leader_until_it_stands() -> None:
     leader = in_office(3, [])
     assert told(leader.ask(lambda leadership, ctx: leadership.stand_back(ctx))) == [
