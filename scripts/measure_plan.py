@@ -28,7 +28,7 @@ from dataclasses import asdict, dataclass, replace
 from hustings.core.errors import BadInput
 from hustings.core.streams import Stream, derive
 from hustings.lab.plans.configuration import Configuration
-from hustings.lab.plans.intervals import proportion, rank
+from hustings.lab.plans.intervals import Interval, proportion, rank
 from hustings.lab.plans.virtual import MACHINE, ObservedGroup, observe
 from hustings.sim.environment import Environment, parse_environment
 
@@ -38,6 +38,8 @@ QUANTILES = (0.5, 0.99)
 # Up to so many members: groups, and failovers of each. The last are few: such a group takes long.
 EFFORTS = ((12, 6, 6), (40, 3, 6), (120, 2, 5), (500, 1, 6))
 MOST_ENVIRONMENTS = 1000
+# Where no group has agreed on a leader in time, no failover ends: that is predicted, too.
+NEVER = Interval(math.inf, math.inf, math.inf, "no group has settled")
 
 
 @dataclass(frozen=True)
@@ -148,8 +150,10 @@ def measure(drawn: Drawn, seed: int, jobs: int, effort: float = 1.0) -> list[Row
 def _row(drawn: Drawn, halves: Sequence[ObservedGroup], p: float) -> Row:
     predicting, measuring = halves
     found = sorted(each.until_all_follow for each in measuring.failovers)
-    measured = found[rank(p, len(found)) - 1]
-    interval = predicting.failover(p, future=len(found))
+    measured = found[rank(p, len(found)) - 1] if found else math.inf
+    interval = NEVER
+    if predicting.failovers:
+        interval = predicting.failover(p, future=len(found) or None)
     environment = drawn.environment
     return Row(
         environment=drawn.number,
@@ -201,6 +205,7 @@ HEADS = (
 def cells(row: Row) -> list[str]:
     """One row for people."""
     method = "tail" if row.method.startswith("extrapolated") else "order"
+    method = "never" if row.method == NEVER.method else method
     return [
         f"{row.environment}",
         f"{row.members}",

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from scripts.measure_plan import Row, cells, draw, main, summary
+from hustings.lab.plans.virtual import MACHINE, Failover, ObservedGroup
+from scripts.measure_plan import Row, _row, cells, draw, main, summary
 
 
 def test_environments_are_drawn_by_a_seed() -> None:
@@ -48,6 +49,17 @@ def test_what_is_told() -> None:
     assert summary(rows, 0.99).startswith("quantile 0.99: 28 of 30 intervals cover (93 %")
     assert summary(rows, 0.5).startswith("quantile 0.5: 1 of 1")
     assert cells(rows[-2])[-2:] == ["**no**", "order"]
+
+
+def test_groups_that_never_settle_are_a_row() -> None:
+    drawn = draw(1, 2)
+    nothing = ObservedGroup(drawn.members, (), (), (1,))
+    one = Failover(1, MACHINE, 1, 1.0, 1.0, 1.0, 0.0)
+    something = ObservedGroup(drawn.members, (one,) * 400, (), ())
+    assert _row(drawn, (nothing, nothing), 0.99).covered
+    assert not _row(drawn, (something, nothing), 0.99).covered
+    assert not _row(drawn, (nothing, something), 0.99).covered
+    assert _row(drawn, (something, something), 0.99).covered
 
 
 def test_a_quick_run(capsys: pytest.CaptureFixture[str]) -> None:
