@@ -107,6 +107,8 @@ def _check(job: ScheduledJob[Any, Any]) -> None:
         job.check()
     except HustingsError as error:
         if (server := _server()) is not None:
+            for old in [each for each in server.filters if isinstance(each, _InOneSentence)]:
+                server.removeFilter(old)  # of a start that no framework has told of
             server.addFilter(_InOneSentence(server, job, error))
         raise
 
