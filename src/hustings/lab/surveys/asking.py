@@ -221,8 +221,9 @@ class Survey:
     async def _ask(self, until: float, probes: int) -> None:
         """Ask one question after the other; `until` counts from the beginning."""
         due = looked = self._time()
+        end = self._began + until  # a difference of times could be rounded, and never get there
         self._look()
-        while self._time() - self._began < until and not self.stop.is_set():
+        while self._time() < end and not self.stop.is_set():
             now = self._time()
             if now - looked >= _GLANCE:
                 looked = now
@@ -232,7 +233,7 @@ class Survey:
             if asked is not None:
                 self._question(*asked, probes)
             due = max(due + 1.0 / self._questions if self._questions else now + _GLANCE, now)
-            await self._wait(min(due, self._began + until) - now)
+            await self._wait(min(due, end) - now)
 
     async def _wait(self, seconds: float) -> None:
         if seconds < 0.01 or self._clock is asyncio.get_running_loop():
