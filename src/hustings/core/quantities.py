@@ -97,23 +97,23 @@ def write_share(share: float, unit: str = "%") -> str:
 
 
 def write_duration(seconds: float) -> str:
-    """A duration with its unit.
+    """A duration with the unit in which people would say it.
 
-    >>> write_duration(0.04), write_duration(600.0), write_duration(0.0)
-    ('40ms', '10m', '0s')
+    >>> write_duration(0.04), write_duration(600.0), write_duration(0.0), write_duration(5.1)
+    ('40ms', '10m', '0s', '5.1s')
     >>> write_duration(239 * 1e-6), write_duration(16.1 * 1e-3)  # neither is a round number
     ('239us', '16.1ms')
     """
     if seconds == 0.0:
         return "0s"
-    texts = []
+    texts: list[tuple[bool, int, str]] = []  # the number lies outside 1 to 1000, and is how long
     for unit in _DURATIONS:
         size = Decimal(repr(parse_duration(f"1{unit}", "")))
         exact = Decimal(repr(seconds)) / size
         for number in (_rounded(float(exact)), _plain(exact)):
             if parse_duration(f"{number}{unit}", "") == seconds:
-                texts.append(f"{number}{unit}")
-    return min(texts, key=_length)  # seconds are always exact
+                texts.append((not 1 <= exact < 1000, len(number), f"{number}{unit}"))
+    return min(texts)[2]  # seconds are always exact
 
 
 def _number(text: str) -> float | None:
