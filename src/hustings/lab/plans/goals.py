@@ -26,15 +26,20 @@ SITE, ENGINE = "site", "engine"
 PREFERENCES = ("calm", "speed", "bytes")
 # Engines that several processes can share. `memory` lives in one process.
 SHARED_ENGINES = tuple(each.name for each in ENGINES if each.name != "memory")
+_LEAST_SHOWN = 1e-6  # of a rate, per year
 NAMES = ("failover-p99", "wrong", "two-leaders", "survive", "bytes", "engines", "prefer")
 
 
 def show_rate(rate: float) -> str:
-    """A rate as people write it.
+    """A rate as people write it, down to the least that a model of a group can promise.
 
     >>> show_rate(1 / (30 * 86400)), show_rate(0.0), show_rate(2.5), show_rate(1e-9)
     ('1/month', '0/year', '2.5/s', '0.0315/year')
+    >>> show_rate(1e-60)
+    '<1e-06/year'
     """
+    if 0.0 < rate * PERIODS[_SHOWN[-1]] < _LEAST_SHOWN:
+        return f"<{_LEAST_SHOWN:g}/{_SHOWN[-1]}"
     for period in _SHOWN:
         times = rate * PERIODS[period]
         if times >= 0.5 or period == _SHOWN[-1]:
