@@ -1,7 +1,7 @@
 """How often the interval of a predicted failover covers what later groups show.
 
-    python -m scripts.measure_plan                   # 30 environments; about 10 minutes on 2 cores
-    python -m scripts.measure_plan --quick           # a few small ones, for tests
+    python -m scripts.measure_plan                   # 30 environments; large ones take minutes
+    python -m scripts.measure_plan --quick           # two small ones, for tests
     python -m scripts.measure_plan --seed 2 --environments 10 --json
 
 A seed draws environments (3 to 500 members, one to three sites, laws of delay, losses alone or in
