@@ -539,11 +539,11 @@ class ConfigQuestion:
         self, endpoints: Callable[[], Iterable[Endpoint]], seconds: float
     ) -> dict[str, str] | None:
         """The fields of a member at one of the endpoints; None if none answers in time."""
-        tag, loop = group_tag(self._wire.group), asyncio.get_running_loop()
+        tag, clock = group_tag(self._wire.group), member_clock()
         self._transport.attach(tag, self)
-        end = loop.time() + seconds
+        end = clock.time() + seconds
         try:
-            while not self._answered.done() and (left := end - loop.time()) > 0:
+            while not self._answered.done() and (left := end - clock.time()) > 0:
                 self._ask(endpoints())
                 await asyncio.wait([self._answered], timeout=min(left, _REPEAT))
         finally:
