@@ -13,11 +13,12 @@ import pytest
 
 from hustings import lab
 from hustings.agent.config import load
+from hustings.core.durations import parse_duration
 from hustings.core.errors import BadInput, UnknownName
 from hustings.lab import planning
 from hustings.lab.plans import search as search_module
 from hustings.lab.plans.asked import asked_in_file, asked_in_words, assumptions
-from hustings.lab.plans.candidates import Proposal, SettingReason
+from hustings.lab.plans.candidates import Proposal, SettingReason, propose
 from hustings.lab.plans.configuration import Configuration, read_configuration
 from hustings.lab.plans.explain import placed
 from hustings.lab.plans.goals import GroupGoals
@@ -331,9 +332,13 @@ def test_a_smaller_group_has_the_same_shares() -> None:
 
 def test_the_nearest_goals() -> None:
     place = parse_environment('members = 5\n[delay]\nwithin = "1ms"\n')
-    goals = GroupGoals(bytes=1.0, failover_p99=1.0)
+    goals = GroupGoals(bytes=500.0, failover_p99=1.0)
     found = {each.goal: each.nearest for each in nearest(goals, place)}
-    assert set(found) <= {"bytes", "failover-p99"}
+    assert set(found) == {"bytes", "failover-p99"}
+    later = GroupGoals(
+        bytes=500.0, failover_p99=parse_duration(found["failover-p99"].split()[1], "")
+    )
+    assert prune(propose(later, place).candidates, later, place)[0]  # what is said can be
 
 
 def test_laws_grow() -> None:

@@ -55,7 +55,7 @@ def test_pauses_of_the_leader_against_a_closed_form() -> None:
 def test_splitting_against_counting() -> None:
     """About one wrong failover a minute: both can be had."""
     configuration = announcing(0.6, 0.1)
-    split = rate(configuration, BURSTS, 3000.0, seed=1)
+    split = rate(configuration, BURSTS, 2000.0, seed=1)
     counted = observe(
         configuration,
         parse_environment(BURSTS),
