@@ -100,6 +100,8 @@ def test_from_python_with_another_election(members: list[blocking.Member]) -> No
     assert found.environment.network.loss.p > 0.0
     assert told[-1].answering == 3
     assert told[-1].probes > 50
+    assert found.command == f"hustings measure {GROUP} --for 6s --rate 4"
+    assert "<th>lost</th>" in found._repr_html_()
 
 
 def test_ctrl_c_writes_what_there_is(members: list[blocking.Member], tmp_path: Path) -> None:

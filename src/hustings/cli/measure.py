@@ -159,7 +159,7 @@ def _show(found: MeasuredGroup, output: Path | None, as_json: bool) -> None:
 
 def _rows(found: MeasuredGroup) -> list[list[object]]:
     keys = ("what", "value", "low", "high", "unit", "samples")
-    return [[row[key] for key in keys] for row in found.to_rows()]
+    return [[row[key] for key in keys] for row in found.rows()]
 
 
 def _sites(texts: tuple[str, ...]) -> dict[str, list[str]]:

@@ -14,27 +14,29 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import signal
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from hustings.core.durations import parse_duration
+from hustings.core.durations import parse_duration, show_duration
 from hustings.core.errors import BadInput, UnknownName
 from hustings.core.names import member_id
 from hustings.joining import PORT, PROTOCOL, join
 from hustings.lab.surveys.asking import RATE, SiteOf, Survey, SurveyProgress
 from hustings.lab.surveys.describing import EnvironmentReport, NothingMeasured, describe
+from hustings.lab.tables import Table
 from hustings.net.addresses import Address, parse_address, parse_seed, permit
 from hustings.net.agreed_config import ConfigQuestion, label_of
 from hustings.net.clock import sleep
 from hustings.net.control_messages import ConfigMsg
-from hustings.net.keys import ring_of
+from hustings.net.keys import Key, ring_of
 from hustings.net.local_members import LocalMembers, reachable
 from hustings.net.member import Member
 from hustings.net.storage import incarnation_by_clock
@@ -61,11 +63,12 @@ _INSTANT = 1024  # incarnations in a millisecond
 
 
 @dataclass(frozen=True, slots=True)
-class MeasuredGroup:
+class MeasuredGroup(Table):
     """What a survey has found."""
 
     group: str
     description: EnvironmentReport
+    command: str = ""  # "" where a key is no file that a command line could name
 
     @property
     def environment(self) -> Environment:
@@ -86,7 +89,7 @@ class MeasuredGroup:
         """The environment file, with a comment at each number."""
         return self.description.to_toml(self.group)
 
-    def to_rows(self) -> list[dict[str, object]]:
+    def rows(self) -> list[dict[str, object]]:
         """One row for each number: what, unit, value, low, high, samples."""
         return self.description.rows
 
@@ -142,7 +145,33 @@ def measure(
         raise BadInput(f"rate must be from 0.1 to {MOST_RATE:g} trains a second, not {rate:g}")
     site_of = sites_by(sites or {})
     found = _group(group, seeds, bind, key, insecure, protocol)
-    return _running(_measured(found, wanted, rate, site_of, bool(sites), tell))
+    measured = _running(_measured(found, wanted, rate, site_of, bool(sites), tell))
+    words = ["hustings", "measure", *(seeds or (group,)), *(["--group", group] if seeds else [])]
+    words += ["--for", show_duration(wanted), *_site_words(sites or {})]
+    for option, value in (("--bind", bind), ("--protocol", protocol)):
+        words += [] if value is None else [option, value]
+    words += ["--insecure"] if insecure else []
+    words += [] if rate == RATE else ["--rate", f"{rate:g}"]
+    keys = _key_words(key)
+    return replace(measured, command="" if keys is None else shlex.join([*words, *keys]))
+
+
+def _site_words(sites: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    for name, networks in sites.items():
+        for network in networks:
+            yield from ("--site", f"{name}={network}")
+
+
+def _key_words(key: KeyLike | Sequence[KeyLike] | None) -> list[str] | None:
+    """The files of the keys as options; None if a key is given as itself."""
+    if key is None:
+        return []
+    words: list[str] = []
+    for each in [key] if isinstance(key, Key | str | os.PathLike) else key:
+        if not isinstance(each, str | os.PathLike):
+            return None
+        words += ["--key", str(each)]
+    return words
 
 
 def _group(
