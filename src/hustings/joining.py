@@ -292,6 +292,13 @@ def _places(
     transport: Transport | None,
     local: bool,
 ) -> Places:
+    # A text is a sequence, too: an empty one would be no seeds, and a member that leads alone.
+    given: object = seeds
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise BadInput(
+            f"seeds must be a list of addresses, as ['10.0.0.1:7400'], not {given!r}; [] if there "
+            "are none"
+        )
     return Places(
         seeds=tuple(parse_seed(each, PORT) for each in seeds),
         bind=parse_address(bind, "bind address", 0),
