@@ -62,16 +62,20 @@ def test_the_leader_is_stopped_and_goes_on(runs: Runs) -> None:
     """Its keeper ends the command; when it goes on, it follows whoever leads then."""
     for _ in range(3):
         runs.start(DEAF, "-v")
-    first = runs.leader()
-    first.signal(signal.SIGSTOP)
-    stopped_at = time.monotonic()
-    until(lambda: any(one.leads for one in runs.others(first)), "another one leads")
-    until(lambda: not processes_of(first.name), "its command ends")
-    assert time.monotonic() - stopped_at < SILENCE_S + GRACE_S + SETTLE_S + BUSY_S
-    first.signal(signal.SIGCONT)
-    # On a busy machine the others may still change their mind.
-    until(lambda: follows(first, runs.leader()), "it follows")
-    second = runs.leader()
+    first = second = runs.leader()
+    for _ in range(3):
+        first.signal(signal.SIGSTOP)
+        stopped_at = time.monotonic()
+        until(lambda: any(one.leads for one in runs.others(first)), "another one leads")
+        until(lambda: not processes_of(first.name), "its command ends")
+        assert time.monotonic() - stopped_at < SILENCE_S + GRACE_S + SETTLE_S + BUSY_S
+        first.signal(signal.SIGCONT)
+        until(lambda: follows(first, runs.leader()), "it follows")
+        second = runs.leader()
+        # On a busy machine it may have gone on before the others had settled, and lead again.
+        if second is not first:
+            break
+        until(lambda: processes_of(first.name), "its command runs again")
     assert second is not first
     second.signal(signal.SIGTERM)
     until(lambda: "SIGTERM is passed on to the command" in second.said, "the first is heard")
