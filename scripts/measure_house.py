@@ -89,7 +89,7 @@ def statistics(src: Path) -> list[tuple[str, float]]:
 def walk(words: Sequence[str]) -> list[str]:
     """The package's files in the order in which a command first enters them."""
     import hustings  # noqa: PLC0415  # only a walk needs the package
-    from hustings.__main__ import main  # noqa: PLC0415
+    from hustings.__main__ import main  # noqa: PLC0415  # the same
 
     home = str(Path(hustings.__file__).parent)
     entered: dict[str, None] = {}

@@ -72,7 +72,7 @@ def _hustings(group: str, url: str, name: str, journal: Journal) -> None:
 
 def _advisory(group: str, url: str, _name: str, journal: Journal) -> None:
     """A session holds a lock, and a leader looks at its session every second."""
-    import asyncpg  # noqa: PLC0415
+    import asyncpg  # noqa: PLC0415  # as above
 
     key = ADVISORY_KEY + int.from_bytes(group.encode()[-6:], "big")
 
@@ -96,7 +96,7 @@ def _advisory(group: str, url: str, _name: str, journal: Journal) -> None:
 
 def _redis(group: str, url: str, _name: str, journal: Journal) -> None:
     """`redis.lock.Lock` with a timeout, set back to it (`reacquire`) after each third of it."""
-    import redis  # noqa: PLC0415
+    import redis  # noqa: PLC0415  # as above
 
     place = urlsplit(url)
     client = redis.Redis(host="127.0.0.1", port=place.port or 0, password=place.password)
@@ -112,7 +112,7 @@ def _redis(group: str, url: str, _name: str, journal: Journal) -> None:
 
 def _aetcd(group: str, url: str, _name: str, journal: Journal) -> None:
     """`client.lock(...)`, refreshed after each third of its time, and then asked for its holder."""
-    import aetcd  # noqa: PLC0415
+    import aetcd  # noqa: PLC0415  # as above
 
     async def main() -> None:
         place = urlsplit(url)
@@ -141,7 +141,7 @@ def _aetcd(group: str, url: str, _name: str, journal: Journal) -> None:
 
 def _kazoo(group: str, url: str, name: str, journal: Journal) -> None:
     """`Election.run`, with a listener: a leader whose connection is not sure stops."""
-    from kazoo.client import KazooClient, KazooState  # noqa: PLC0415
+    from kazoo.client import KazooClient, KazooState  # noqa: PLC0415  # as above
 
     unsure = threading.Event()
 
@@ -171,7 +171,7 @@ def _tooz(group: str, url: str, name: str, journal: Journal) -> None:
     `run_watchers` is called ten times a second, as in its tutorial. With Redis there is no way to
     ask who leads (`get_leader`), and no event says that leadership is lost.
     """
-    from tooz import coordination  # noqa: PLC0415
+    from tooz import coordination  # noqa: PLC0415  # as above
 
     place = urlsplit(url)
     coordinator = coordination.get_coordinator(
@@ -200,8 +200,8 @@ def _tooz(group: str, url: str, name: str, journal: Journal) -> None:
 
 def _pysyncobj(group: str, url: str, name: str, journal: Journal) -> None:
     """`ReplLockManager` over Raft among the workers; `url` lists their addresses."""
-    from pysyncobj import SyncObj, SyncObjException  # noqa: PLC0415
-    from pysyncobj.batteries import ReplLockManager  # noqa: PLC0415
+    from pysyncobj import SyncObj, SyncObjException  # noqa: PLC0415  # as above
+    from pysyncobj.batteries import ReplLockManager  # noqa: PLC0415  # as above
 
     addresses = url.split(",")
     own = addresses[int(name.removeprefix("w"))]
@@ -226,9 +226,9 @@ def _pysyncobj(group: str, url: str, name: str, journal: Journal) -> None:
 
 def _redbeat(group: str, url: str, _name: str, journal: Journal) -> None:
     """`celery beat -S redbeat.RedBeatScheduler`, whose turns of the schedule are the work."""
-    from celery import Celery  # noqa: PLC0415
-    from celery.beat import Service  # noqa: PLC0415
-    from redbeat import RedBeatScheduler  # noqa: PLC0415
+    from celery import Celery  # noqa: PLC0415  # as above
+    from celery.beat import Service  # noqa: PLC0415  # as above
+    from redbeat import RedBeatScheduler  # noqa: PLC0415  # as above
 
     class Turns(RedBeatScheduler):  # type: ignore[misc, unused-ignore]  # without types
         def tick(self, *words: Any, **named: Any) -> float:

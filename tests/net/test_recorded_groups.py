@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import ExitStack, contextmanager
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -327,8 +328,8 @@ def joining(member: int, name: str, at: Endpoint) -> Message:
     return JoinMsg(Entry(Candidate(member), 1, 1, f"{at[0]}:{at[1]} {name}"), False, True)
 
 
-async def started(work: Callable[[], object]) -> asyncio.Task[None]:
-    return asyncio.get_running_loop().create_task(work())  # type: ignore[arg-type]
+async def started(work: Callable[[], Coroutine[Any, Any, None]]) -> asyncio.Task[None]:
+    return asyncio.get_running_loop().create_task(work())
 
 
 def test_the_kept_messages_have_a_bound_in_bytes() -> None:

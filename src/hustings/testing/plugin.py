@@ -101,7 +101,7 @@ class _Marked:
 
 def _plan(item: pytest.Item) -> _Marked:
     from hustings.core.errors import BadInput  # noqa: PLC0415 (only tests with groups need it)
-    from hustings.testing.seeded_run import Allowed, parse_run  # noqa: PLC0415
+    from hustings.testing.seeded_run import Allowed, parse_run  # noqa: PLC0415 (the same)
 
     marks: dict[str, Any] = {}
     for mark in reversed(list(item.iter_markers("hustings"))):  # the closest to the test is last
@@ -319,7 +319,7 @@ def hustings_faults(request: pytest.FixtureRequest) -> list[Fault]:
 def hustings_group(request: pytest.FixtureRequest) -> Iterator[Group]:
     """A group on a virtual clock, with a network in memory. No member has joined it yet."""
     from hustings.core.errors import BadInput  # noqa: PLC0415 (only tests with groups need it)
-    from hustings.testing.group import Group  # noqa: PLC0415
+    from hustings.testing.group import Group  # noqa: PLC0415 (the same)
 
     run = _run(request)
     options = dict(run.plan.options)

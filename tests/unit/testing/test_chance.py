@@ -102,7 +102,9 @@ def test_a_member_that_the_test_has_restarted_is_left_alone() -> None:
 def test_a_site_that_is_cut_off_reaches_itself_only() -> None:
     with joined(OUTAGES % "cut") as group:
         group.settle()
-        dark = group.network.laws.dark  # type: ignore[union-attr]
+        laws = group.network.laws
+        assert laws is not None
+        dark = laws.dark
         while not dark:
             group.advance(1.0)
         assert group.network.has_cuts
