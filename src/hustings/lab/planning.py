@@ -12,7 +12,7 @@ from concurrent.futures import Executor
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from hustings.core.config import parse_settings
 from hustings.core.durations import parse_duration
@@ -22,14 +22,6 @@ from hustings.lab.options import Options
 from hustings.lab.options import Settings as Given
 from hustings.lab.plans.asked import asked_in_words, assumptions
 from hustings.lab.plans.candidates import Space, impossible
-from hustings.lab.plans.committee import (
-    EFFORTS,
-    MOST_MEMBERS,
-    PLANNED,
-    CommitteePlan,
-    attacks_of,
-    make_plan,
-)
 from hustings.lab.plans.explain import Explained
 from hustings.lab.plans.explain import explain as explain_file
 from hustings.lab.plans.goals import GroupGoals
@@ -51,6 +43,9 @@ from hustings.lab.runs.playing import Progress, Tell
 from hustings.lab.simulation import check_jobs, check_whole
 from hustings.protocols.committee.adversary import known
 from hustings.sim.environment import Environment
+
+if TYPE_CHECKING:
+    from hustings.lab.plans.committee import CommitteePlan
 
 
 @overload
@@ -111,13 +106,21 @@ def plan_committee(
     >>> plan_committee("committee", members=60, settings={"b": 0.05}, effort="quick").members
     60
     """
+    import_module("hustings.lab.kernels.compiling")  # its sentence says which extra is missing
+    from hustings.lab.plans.committee import (  # noqa: PLC0415 (an extra: groups need none)
+        EFFORTS,
+        MOST_MEMBERS,
+        PLANNED,
+        attacks_of,
+        make_plan,
+    )
+
     if election not in PLANNED:
         raise UnknownName("election to plan", election, PLANNED)
     if effort not in EFFORTS:
         raise UnknownName("effort", effort, EFFORTS)
     check_whole("members", members, 2, MOST_MEMBERS)
     check_jobs(jobs, on)
-    import_module("hustings.lab.kernels.compiling")  # its sentence says which extra is missing
     load()
     words = Options.of(settings=settings).settings
     given: dict[str, object] = {**parse_settings(words)}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -125,3 +127,25 @@ def test_a_configuration_is_explained(hustings: Hustings, tmp_path: Path) -> Non
 )
 def test_bad_input(line: str, words: str, hustings: Hustings, tmp_path: Path) -> None:
     assert words in hustings("plan", *line.split()).complaint
+
+
+def test_a_group_is_planned_without_an_extra_and_a_committee_asks_for_it() -> None:
+    """As after an installation that has the command line alone."""
+    told = (
+        "import sys; sys.modules['numpy'] = None; sys.modules['numba'] = None; "
+        "from hustings.__main__ import main; main()"
+    )
+    group = ["--sites", "a=2,b=2", "--between", "a,b=40ms", "--two-leaders", "never"]
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", told, "plan", *words],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        for words in ([*group, "--survive", "site"], ["committee", "-n", "60"])
+    ]
+    assert [each.returncode for each in runs] == [1, 2]
+    assert runs[0].stdout.startswith("impossible: never two leaders and survive any site")
+    assert "numba" in runs[1].stderr
+    assert "Traceback" not in runs[1].stderr
