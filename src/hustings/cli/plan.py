@@ -161,6 +161,8 @@ def plan(what: str | None, as_json: bool, output: Path | None, **options: Any) -
         return _explain(options, goals, environment, more, as_json, output)
     if options["group"]:
         raise BadInput("--group goes with --explain")
+    if output is not None:
+        _check_folder(output)
     from hustings.lab.planning import plan as lab_plan
 
     with progress("rounds") as tell:
@@ -360,6 +362,18 @@ def show_explained(found: Explained) -> None:
     click.echo(f"replay: {found.command}")
 
 
+def _check_folder(folder: Path) -> None:
+    """Refuse before anything is played a folder whose files would be lost, or that is closed."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise BadInput(f"--output {folder} has files: name a new folder")
+    except OSError as error:
+        raise BadInput(f"--output {folder} cannot be a folder: {error.strerror}") from None
+    if not os.access(folder, os.W_OK):
+        raise BadInput(f"--output {folder} cannot be written")
+
+
 def _write(folder: Path, found: GroupPlan) -> None:
     """The plan's files: for each configuration its hustings.toml and its lines."""
     files: dict[str, bytes] = {
@@ -372,7 +386,10 @@ def _write(folder: Path, found: GroupPlan) -> None:
         lines = "".join(f"{line} -- COMMAND\n" for line in option.run_lines())
         files[f"{option.name}/run.txt"] = lines.encode()
     if found.options:
-        files |= {f"plan.{kind}": data for kind, data in found.plot().items()}
+        try:
+            files |= {f"plan.{kind}": data for kind, data in found.plot().items()}
+        except BadInput as missing:  # all else is written
+            warn(f"no picture: {missing}")
     try:
         for name, data in files.items():
             path = folder / name

@@ -149,3 +149,13 @@ def test_a_group_is_planned_without_an_extra_and_a_committee_asks_for_it() -> No
     assert runs[0].stdout.startswith("impossible: never two leaders and survive any site")
     assert "numba" in runs[1].stderr
     assert "Traceback" not in runs[1].stderr
+
+
+def test_no_file_in_the_folder_of_a_plan_is_lost(tmp_path: Path, hustings: Hustings) -> None:
+    kept = tmp_path / "plan.json"
+    kept.write_text("mine")
+    for folder, sentence in ((tmp_path, "has files"), (kept, "cannot be a folder")):
+        told = hustings(*GROUP, *GOALS, "--output", str(folder))
+        assert told.code == 2
+        assert sentence in told.err
+    assert kept.read_text() == "mine"
