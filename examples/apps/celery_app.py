@@ -29,13 +29,13 @@ class Sent:
     token: int | None
 
 
-@before_task_publish.connect  # type: ignore[untyped-decorator,unused-ignore]  # Celery
+@before_task_publish.connect  # type: ignore[untyped-decorator,unused-ignore]
 def tell_worker(headers: dict[str, Any], **others: Any) -> None:
     """The journal is to say when a beat sent a message, and not when a worker got to it."""
     headers["sent_at"], headers["sent_by"] = time.monotonic(), os.getpid()
 
 
-@app.task(bind=True, name="shop.send_invoices")  # type: ignore[untyped-decorator,unused-ignore]  # Celery
+@app.task(bind=True, name="shop.send_invoices")  # type: ignore[untyped-decorator,unused-ignore]
 def send_invoices(self: Any) -> None:
     headers = self.request.headers
     sent = Sent(headers["hustings_term"], headers["hustings_token"])

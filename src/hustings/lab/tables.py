@@ -59,7 +59,8 @@ def as_notes(sentences: Sequence[str]) -> str:
 def plotted(name: str, draw: Callable[[Any], object]) -> dict[str, bytes]:
     """A picture as PNG and SVG, drawn by a function on matplotlib's axes."""
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it reports its own caches
-    drawing = needed("hustings.lab.figures.drawing", "figures")
+    needed("matplotlib", "figures")
+    drawing = import_module("hustings.lab.figures.drawing")
     return cast(dict[str, bytes], drawing.draw_one(name, draw))
 
 

@@ -159,3 +159,13 @@ def test_no_file_in_the_folder_of_a_plan_is_lost(tmp_path: Path, hustings: Husti
         assert told.code == 2
         assert sentence in told.err
     assert kept.read_text() == "mine"
+
+
+def test_without_the_library_of_pictures_the_rest_is_written(
+    tmp_path: Path, hustings: Hustings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    told = hustings(*GROUP, *GOALS, "--output", str(tmp_path))
+    assert told.code == 0
+    assert "no picture: this needs matplotlib" in told.err
+    assert (tmp_path / "plan.json").is_file()
